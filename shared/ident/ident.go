@@ -1,0 +1,87 @@
+// Package ident owns the service's identifiers: their prefixes, their form, and how they are minted and derived
+// (contract, section 1 "Ids"). It refuses to know what an identifier names: whether a connection exists, or to whom
+// an item belongs, is asked elsewhere.
+package ident
+
+// Prefix is the part of an identifier before its underscore; it names the kind of thing.
+type Prefix string
+
+// The prefixes of spec.md and contract, section 1.
+const (
+	Signal         Prefix = "sig"
+	Decision       Prefix = "dec"
+	Item           Prefix = "itm"
+	Variant        Prefix = "var"
+	Visitor        Prefix = "vis"
+	Session        Prefix = "ses"
+	Observation    Prefix = "obs"
+	Connection     Prefix = "con"
+	Store          Prefix = "str"
+	Installation   Prefix = "ins"
+	Endpoint       Prefix = "whe"
+	Key            Prefix = "key"
+	Command        Prefix = "cmd"
+	Run            Prefix = "bsr"
+	ConnectorToken Prefix = "cct"
+	Taxonomy       Prefix = "tax"
+	Order          Prefix = "ord"
+)
+
+// Distinct types for distinct identifiers, so that two of them are never passed in the wrong order.
+type (
+	ConnectionID     string
+	StoreID          string
+	SignalID         string
+	DecisionID       string
+	ItemID           string
+	VariantID        string
+	VisitorID        string
+	SessionID        string
+	ObservationID    string
+	KeyID            string
+	ConnectorTokenID string
+)
+
+// MaxBody is the greatest number of characters after the underscore.
+const MaxBody = 64
+
+// Valid reports whether s is the prefix, an underscore and 1 to 64 characters of [A-Za-z0-9_-].
+func Valid(p Prefix, s string) bool { return valid(p, s) }
+
+// ValidBytes is Valid for bytes that are not to be copied.
+func ValidBytes(p Prefix, b []byte) bool { return valid(p, b) }
+
+func valid[T string | []byte](p Prefix, s T) bool {
+	n := len(p)
+	if len(s) < n+2 || len(s) > n+1+MaxBody || s[n] != '_' {
+		return false
+	}
+	for i := range n {
+		if s[i] != p[i] {
+			return false
+		}
+	}
+	for i := n + 1; i < len(s); i++ {
+		if !bodyByte(s[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func bodyByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
+}
+
+// RequestID returns an inbound request id when it may be kept: 1 to 128 characters of [A-Za-z0-9._-].
+func RequestID(s string) (string, bool) {
+	if len(s) == 0 || len(s) > 128 {
+		return "", false
+	}
+	for i := range len(s) {
+		if !bodyByte(s[i]) && s[i] != '.' {
+			return "", false
+		}
+	}
+	return s, true
+}

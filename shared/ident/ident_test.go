@@ -1,0 +1,72 @@
+package ident
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestValid(t *testing.T) {
+	f := func(p Prefix, s string, want bool) {
+		t.Helper()
+		if got := Valid(p, s); got != want {
+			t.Errorf("Valid(%q, %q) = %v, want %v", p, s, got, want)
+		}
+		if got := ValidBytes(p, []byte(s)); got != want {
+			t.Errorf("ValidBytes(%q, %q) = %v, want %v", p, s, got, want)
+		}
+	}
+	f(Signal, "sig_a", true)
+	f(Signal, "sig_"+strings.Repeat("Z", 64), true)
+	f(Signal, "sig_-_9", true)
+	f(Signal, "sig_"+strings.Repeat("Z", 65), false)
+	f(Signal, "sig_", false)
+	f(Signal, "sig", false)
+	f(Signal, "", false)
+	f(Signal, "dec_a", false)
+	f(Signal, "sig_a b", false)
+	f(Signal, "sig_é", false)
+	f(Signal, "sig_a\x00", false)
+	f(Signal, "Sig_a", false)
+}
+
+func TestMintIsOrderedAndValid(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	a, b := Mint(Key, now), Mint(Key, now.Add(time.Millisecond))
+	if !(a < b) {
+		t.Errorf("%q is not before %q", a, b)
+	}
+	if !Valid(Key, a) || !Valid(Observation, Random(Observation)) {
+		t.Error("a minted identifier is not valid")
+	}
+	if Random(Observation) == Random(Observation) {
+		t.Error("two random identifiers are equal")
+	}
+}
+
+func TestDeriveSeparatesParts(t *testing.T) {
+	if Derive(Item, "con_a", "ab", "c") == Derive(Item, "con_a", "a", "bc") {
+		t.Error("moving a character between parts gives the same identifier")
+	}
+	if Derive(Item, "con_a", "1") == Derive(Item, "con_b", "1") {
+		t.Error("two connections share an identifier")
+	}
+	if Derive(Item, "con_a", "1") != Derive(Item, "con_a", "1") || !Valid(Item, Derive(Item, "con_a", "1")) {
+		t.Error("derivation is not stable or not valid")
+	}
+}
+
+func TestRequestID(t *testing.T) {
+	f := func(s string, want bool) {
+		t.Helper()
+		if _, ok := RequestID(s); ok != want {
+			t.Errorf("RequestID(%q) = %v, want %v", s, ok, want)
+		}
+	}
+	f("a.B-9_", true)
+	f(strings.Repeat("a", 128), true)
+	f(strings.Repeat("a", 129), false)
+	f("", false)
+	f("a b", false)
+	f("a\n", false)
+}

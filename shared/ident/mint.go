@@ -1,0 +1,56 @@
+package ident
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/binary"
+	"time"
+)
+
+// base32hex keeps the order of the bytes, so that minted identifiers sort by time.
+var encoding = base32.NewEncoding("0123456789abcdefghijklmnopqrstuv").WithPadding(base32.NoPadding)
+
+// UUIDv7 returns a version 7 UUID (RFC 9562): 48 bits of Unix milliseconds, the rest random.
+func UUIDv7(now time.Time) [16]byte {
+	var u [16]byte
+	_, _ = rand.Read(u[6:]) // never fails: the runtime ends the process instead
+	ms := uint64(now.UnixMilli())
+	binary.BigEndian.PutUint16(u[0:], uint16(ms>>32))
+	binary.BigEndian.PutUint32(u[2:], uint32(ms))
+	u[6] = u[6]&0x0f | 0x70
+	u[8] = u[8]&0x3f | 0x80
+	return u
+}
+
+// Mint returns a new time-ordered identifier.
+func Mint(p Prefix, now time.Time) string {
+	u := UUIDv7(now)
+	return string(p) + "_" + encoding.EncodeToString(u[:])
+}
+
+// Random returns a new identifier of 160 random bits, for handles that are an authority by themselves.
+func Random(p Prefix) string {
+	var b [20]byte
+	_, _ = rand.Read(b[:])
+	return string(p) + "_" + encoding.EncodeToString(b[:])
+}
+
+// Derive returns the identifier of an entity of a connection: a keyless hash, the same on every path.
+func Derive(p Prefix, c ConnectionID, parts ...string) string {
+	h := sha256.New()
+	writePart(h, string(p))
+	writePart(h, string(c))
+	for _, part := range parts {
+		writePart(h, part)
+	}
+	return string(p) + "_" + encoding.EncodeToString(h.Sum(nil)[:20])
+}
+
+// writePart puts the length first, so that no two lists of parts hash alike.
+func writePart(w interface{ Write([]byte) (int, error) }, s string) {
+	var n [8]byte
+	binary.BigEndian.PutUint64(n[:], uint64(len(s)))
+	_, _ = w.Write(n[:])
+	_, _ = w.Write([]byte(s))
+}

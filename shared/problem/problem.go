@@ -1,0 +1,112 @@
+// Package problem owns what a failure looks like to a client: the one table from codes to status, slug and title
+// (spec.md "Problem body", contract, section 1), and the bytes of an application/problem+json body. It refuses to
+// show causes: a 500 says nothing about why.
+package problem
+
+import (
+	"encoding/json"
+	"strings"
+
+	"storefront.internal/shared/fault"
+)
+
+// ContentType is the media type of a problem body (RFC 9457).
+const ContentType = "application/problem+json"
+
+// Entry is a row of the table.
+type Entry struct {
+	Code   fault.Code
+	Status int
+	Title  string
+}
+
+// Slug is the last part of the problem's type: the code with hyphens.
+func (e Entry) Slug() string { return strings.ReplaceAll(string(e.Code), "_", "-") }
+
+// Entries returns every problem that the service can answer, by status.
+func Entries() []Entry {
+	return []Entry{
+		{fault.InvalidRequest, 400, "Invalid request"},
+		{fault.Unauthorized, 401, "Authentication required"},
+		{fault.ForbiddenConnection, 403, "Connection is not accessible"},
+		{fault.ForbiddenScope, 403, "Key is missing the required scope"},
+		{fault.NotFound, 404, "Resource not found"},
+		{fault.MethodNotAllowed, 405, "Method not allowed"},
+		{fault.BootstrapRunning, 409, "A bootstrap is running"},
+		{fault.StoreConnected, 409, "Store is already connected"},
+		{fault.NotBlocked, 409, "Delivery is not blocked"},
+		{fault.PrincipalOff, 409, "Principal is switched off"},
+		{fault.PayloadTooLarge, 413, "Payload too large"},
+		{fault.ObservationBatchLimitExceeded, 413, "Observation batch limit exceeded"},
+		{fault.SignalBatchLimitExceeded, 422, "Signal batch limit exceeded"},
+		{fault.UnknownScope, 422, "Unknown scope"},
+		{fault.UnknownResource, 422, "Unknown resource"},
+		{fault.UnknownProvider, 422, "Unknown provider"},
+		{fault.RateLimited, 429, "Too many requests"},
+		{fault.InternalError, 500, "Internal server error"},
+		{fault.SignalsUnavailable, 503, "Signals cannot be recorded right now"},
+		{fault.ServiceUnavailable, 503, "Service unavailable"},
+	}
+}
+
+// Builder makes problem bodies of one deployment.
+type Builder struct {
+	errorsBase string
+	entries    map[fault.Code]Entry
+}
+
+// New returns a builder; errorsBase is the prefix of a problem's type and ends with a slash.
+func New(errorsBase string) *Builder {
+	b := &Builder{errorsBase: errorsBase, entries: make(map[fault.Code]Entry)}
+	for _, e := range Entries() {
+		b.entries[e.Code] = e
+	}
+	return b
+}
+
+// body gives the members their order.
+type body struct {
+	Type      string        `json:"type"`
+	Title     string        `json:"title"`
+	Status    int           `json:"status"`
+	Detail    string        `json:"detail"`
+	Code      fault.Code    `json:"code"`
+	RequestID string        `json:"request_id"`
+	Errors    []fault.Field `json:"errors,omitzero"`
+}
+
+// Build returns the status and the body for err. What is no fault, or has a code that the table has not got, is an
+// internal_error without any detail.
+func (b *Builder) Build(err error, requestID string) (status int, problem []byte) {
+	f := fault.From(err)
+	e, ok := b.entries[f.Code]
+	if !ok || e.Code == fault.InternalError {
+		e, f = b.entries[fault.InternalError], &fault.Error{}
+	}
+	out := body{Type: b.errorsBase + e.Slug(), Title: e.Title, Status: e.Status, Detail: f.Detail, Code: e.Code,
+		RequestID: requestID, Errors: f.Fields}
+	if out.Detail == "" {
+		out.Detail = e.Title + "."
+	}
+	if e.Code == fault.InvalidRequest && out.Errors == nil {
+		out.Errors = []fault.Field{}
+	}
+	return e.Status, appendExtra(marshal(out), f.Extra)
+}
+
+// marshal cannot fail for the types of this package; a caller's Extra is data of ours as well.
+func marshal(v any) []byte {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic("problem: " + err.Error())
+	}
+	return raw
+}
+
+func appendExtra(dst []byte, extra map[string]any) []byte {
+	if len(extra) == 0 {
+		return dst
+	}
+	dst[len(dst)-1] = ','
+	return append(dst, marshal(extra)[1:]...)
+}

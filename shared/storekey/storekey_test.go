@@ -1,0 +1,45 @@
+package storekey
+
+import "testing"
+
+func TestSecrets(t *testing.T) {
+	a, b := NewSecret(), NewSecret()
+	if a == b {
+		t.Fatal("two secrets are equal")
+	}
+	if !WellFormed([]byte(a)) {
+		t.Errorf("%q is not well-formed", a)
+	}
+	for i := range a {
+		other := byte('x')
+		if a[i] == other {
+			other = 'y'
+		}
+		if s := a[:i] + string(other) + a[i+1:]; WellFormed([]byte(s)) {
+			t.Errorf("%q is well-formed with another byte at %d", s, i)
+		}
+	}
+	for _, s := range []string{"", "spk_", a[:len(a)-1], a + "0"} {
+		if WellFormed([]byte(s)) {
+			t.Errorf("%q is well-formed", s)
+		}
+	}
+	if Digest([]byte(a)) == Digest([]byte(b)) {
+		t.Error("two secrets share a digest")
+	}
+}
+
+func TestScopes(t *testing.T) {
+	for _, s := range AllScopes() {
+		if _, ok := ParseScope(string(s)); !ok {
+			t.Errorf("%q is refused", s)
+		}
+	}
+	if _, ok := ParseScope("signals:read"); ok {
+		t.Error("an unknown scope is taken")
+	}
+	g := Grant{Scopes: []Scope{CatalogRead}}
+	if g.Allows(SignalsWrite) || !g.Allows(CatalogRead) {
+		t.Error("a grant allows other scopes than its own")
+	}
+}
