@@ -27,18 +27,28 @@ const (
 	Order          Prefix = "ord"
 )
 
-// Distinct types for distinct identifiers, so that two of them are never passed in the wrong order.
 type (
-	ConnectionID     string
-	StoreID          string
-	SignalID         string
-	DecisionID       string
-	ItemID           string
-	VariantID        string
-	VisitorID        string
-	SessionID        string
-	ObservationID    string
-	KeyID            string
+	// ConnectionID names a connected store.
+	ConnectionID string
+	// StoreID names the store behind a connection.
+	StoreID string
+	// SignalID names a signal: the client's idempotency key.
+	SignalID string
+	// DecisionID names a served recommendation.
+	DecisionID string
+	// ItemID names a canonical item.
+	ItemID string
+	// VariantID names a canonical variant.
+	VariantID string
+	// VisitorID names a shopper, as the storefront knows them.
+	VisitorID string
+	// SessionID names a shopper's session.
+	SessionID string
+	// ObservationID names an observation; it is the whole authority to read its snapshot.
+	ObservationID string
+	// KeyID names the record of a storefront key.
+	KeyID string
+	// ConnectorTokenID names the record of a custom connector's token.
 	ConnectorTokenID string
 )
 

@@ -5,11 +5,14 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/binary"
+	"strings"
 	"time"
 )
 
-// base32hex keeps the order of the bytes, so that minted identifiers sort by time.
-var encoding = base32.NewEncoding("0123456789abcdefghijklmnopqrstuv").WithPadding(base32.NoPadding)
+// encode writes lower-case base32hex, which keeps the order of the bytes, so that minted identifiers sort by time.
+func encode(b []byte) string {
+	return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b))
+}
 
 // UUIDv7 returns a version 7 UUID (RFC 9562): 48 bits of Unix milliseconds, the rest random.
 func UUIDv7(now time.Time) [16]byte {
@@ -26,14 +29,14 @@ func UUIDv7(now time.Time) [16]byte {
 // Mint returns a new time-ordered identifier.
 func Mint(p Prefix, now time.Time) string {
 	u := UUIDv7(now)
-	return string(p) + "_" + encoding.EncodeToString(u[:])
+	return string(p) + "_" + encode(u[:])
 }
 
 // Random returns a new identifier of 160 random bits, for handles that are an authority by themselves.
 func Random(p Prefix) string {
 	var b [20]byte
 	_, _ = rand.Read(b[:])
-	return string(p) + "_" + encoding.EncodeToString(b[:])
+	return string(p) + "_" + encode(b[:])
 }
 
 // Derive returns the identifier of an entity of a connection: a keyless hash, the same on every path.
@@ -44,7 +47,7 @@ func Derive(p Prefix, c ConnectionID, parts ...string) string {
 	for _, part := range parts {
 		writePart(h, part)
 	}
-	return string(p) + "_" + encoding.EncodeToString(h.Sum(nil)[:20])
+	return string(p) + "_" + encode(h.Sum(nil)[:20])
 }
 
 // writePart puts the length first, so that no two lists of parts hash alike.
