@@ -1,0 +1,134 @@
+// Package kafka gives the local stack and the tests a Kafka: a real broker (a single KRaft node, its class path copied from
+// Maven), or kfake in this process. It creates no topics: whoever uses them does.
+package kafka
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"storefront.internal/deploy/local/process"
+	"storefront.internal/deploy/local/project"
+)
+
+// clusterID is any fixed 16 bytes in base64url: the node is alone in its cluster.
+const clusterID = "c3RvcmVmcm9udC1sb2NhbA"
+
+// Config of a broker. Libs comes from Fetch.
+type Config struct {
+	Libs           string
+	Dir            string
+	Port           int
+	ControllerPort int
+	Log            io.Writer
+}
+
+// Broker is a running broker.
+type Broker struct {
+	*process.Process
+	addr string
+}
+
+// Start formats the storage when it is new and answers when the broker does.
+func Start(ctx context.Context, cfg Config) (*Broker, error) {
+	properties := filepath.Join(cfg.Dir, "server.properties")
+	if err := os.WriteFile(properties, []byte(cfg.properties()), 0o644); err != nil {
+		return nil, err
+	}
+	if err := format(ctx, cfg, properties); err != nil {
+		return nil, err
+	}
+	tail := &process.Tail{}
+	var log io.Writer = tail
+	if cfg.Log != nil {
+		log = io.MultiWriter(tail, cfg.Log)
+	}
+	p, err := process.Start(process.Spec{
+		Name: "kafka", Path: "java", Dir: cfg.Dir, Log: log, Death: syscall.SIGTERM,
+		Args: java(cfg.Libs, "-Xms256m", "-Xmx512m", "kafka.Kafka", properties),
+	})
+	if err != nil {
+		return nil, err
+	}
+	b := &Broker{Process: p, addr: project.Loopback(cfg.Port)}
+	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
+	defer cancel()
+	if err := p.WaitReady(ctx, b.ping); err != nil {
+		p.Kill()
+		return nil, fmt.Errorf("%w\n%s", err, tail)
+	}
+	return b, nil
+}
+
+// Addr is where the broker listens.
+func (b *Broker) Addr() string { return b.addr }
+
+// Close stops the broker.
+func (b *Broker) Close() error { return b.Stop(syscall.SIGTERM, 30*time.Second) }
+
+func (b *Broker) ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	client := &kafka.Client{Addr: kafka.TCP(b.addr), Timeout: 2 * time.Second, Transport: &kafka.Transport{}}
+	defer client.Transport.(*kafka.Transport).CloseIdleConnections()
+	answer, err := client.Metadata(ctx, &kafka.MetadataRequest{})
+	if err == nil && len(answer.Brokers) == 0 {
+		err = fmt.Errorf("the broker at %s has not registered yet", b.addr)
+	}
+	return err
+}
+
+func format(ctx context.Context, cfg Config, properties string) error {
+	data := filepath.Join(cfg.Dir, "data")
+	if _, err := os.Stat(filepath.Join(data, "meta.properties")); err == nil {
+		return nil
+	}
+	if err := os.RemoveAll(data); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "java", java(cfg.Libs, "-Xmx128m", "-XX:TieredStopAtLevel=1",
+		"kafka.tools.StorageTool", "format", "-t", clusterID, "-c", properties)...)
+	cmd.Dir = cfg.Dir
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("format the Kafka storage: %w\n%s", err, &out)
+	}
+	return nil
+}
+
+func java(libs string, args ...string) []string {
+	return append([]string{"-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", filepath.Join(libs, "*")}, args...)
+}
+
+func (c Config) properties() string {
+	lines := []string{
+		"process.roles=broker,controller",
+		"node.id=1",
+		fmt.Sprintf("controller.quorum.voters=1@127.0.0.1:%d", c.ControllerPort),
+		fmt.Sprintf("listeners=PLAINTEXT://127.0.0.1:%d,CONTROLLER://127.0.0.1:%d", c.Port, c.ControllerPort),
+		fmt.Sprintf("advertised.listeners=PLAINTEXT://127.0.0.1:%d", c.Port),
+		"listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+		"controller.listener.names=CONTROLLER",
+		"log.dirs=" + filepath.Join(c.Dir, "data"),
+		"auto.create.topics.enable=false",
+		"offsets.topic.replication.factor=1",
+		"offsets.topic.num.partitions=4",
+		"transaction.state.log.replication.factor=1",
+		"transaction.state.log.min.isr=1",
+		"share.coordinator.state.topic.replication.factor=1",
+		"share.coordinator.state.topic.min.isr=1",
+		"group.initial.rebalance.delay.ms=0",
+		"",
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,26 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// WaitReady asks until ready answers nil, the child ends, or the context does. The error carries the last answer.
+func (p *Process) WaitReady(ctx context.Context, ready func(context.Context) error) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		last := ready(ctx)
+		if last == nil {
+			return nil
+		}
+		select {
+		case <-p.done:
+			return fmt.Errorf("%s ended before it was ready: %v", p.name, p.err)
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready: %w (last: %w)", p.name, ctx.Err(), last)
+		case <-tick.C:
+		}
+	}
+}
