@@ -1,0 +1,95 @@
+package settings
+
+import (
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+)
+
+// Postgres is the fragment of every service that reads or writes the database. A service that wants another statement time than ten seconds sets it before Load.
+type Postgres struct {
+	DatabaseURL      Secret        `envconfig:"DATABASE_URL" required:"true" desc:"PostgreSQL URL, with user and password"`
+	MaxConns         int32         `envconfig:"DATABASE_MAX_CONNS" default:"16" desc:"most connections of this process"`
+	StatementTimeout time.Duration `envconfig:"DATABASE_STATEMENT_TIMEOUT" desc:"longest a statement may run (10s when nothing is said)"`
+	LockTimeout      time.Duration `envconfig:"DATABASE_LOCK_TIMEOUT" default:"5s" desc:"longest a statement waits for a lock"`
+	IdleInTxTimeout  time.Duration `envconfig:"DATABASE_IDLE_IN_TX_TIMEOUT" default:"15s" desc:"longest a transaction may stand idle before the server ends it"`
+}
+
+// Validate implements the check that Load calls.
+func (p Postgres) Validate() []error {
+	var faults []error
+	if p.MaxConns < 1 || p.MaxConns > 1000 {
+		faults = append(faults, Faultf("DATABASE_MAX_CONNS", "must be 1 to 1000"))
+	}
+	faults = append(faults, notNegative("DATABASE_STATEMENT_TIMEOUT", p.StatementTimeout)...)
+	faults = append(faults, notNegative("DATABASE_LOCK_TIMEOUT", p.LockTimeout)...)
+	return append(faults, notNegative("DATABASE_IDLE_IN_TX_TIMEOUT", p.IdleInTxTimeout)...)
+}
+
+// Redis is the fragment of the services that use Redis: one address, or several of a cluster.
+type Redis struct {
+	RedisAddrs    []string `envconfig:"REDIS_ADDRS" required:"true" desc:"Redis addresses, host:port, separated by commas; several mean a cluster"`
+	RedisUsername string   `envconfig:"REDIS_USERNAME" desc:"ACL user"`
+	RedisPassword Secret   `envconfig:"REDIS_PASSWORD" desc:"password of the ACL user"`
+	RedisTLS      bool     `envconfig:"REDIS_TLS" default:"false" desc:"connect with TLS"`
+	RedisPrefix   string   `envconfig:"REDIS_PREFIX" default:"sf:" desc:"what every key begins with; the same for edge and control"`
+}
+
+// Validate implements the check that Load calls.
+func (r Redis) Validate() []error { return Addresses("REDIS_ADDRS", r.RedisAddrs) }
+
+// Kafka is the fragment of the services that use Kafka. The topic figures are used only when a topic does not exist yet.
+type Kafka struct {
+	KafkaBrokers      []string `envconfig:"KAFKA_BROKERS" required:"true" desc:"Kafka bootstrap addresses, host:port, separated by commas"`
+	TopicPartitions   int      `envconfig:"KAFKA_TOPIC_PARTITIONS" default:"12" desc:"partitions of a topic that is made at start"`
+	ReplicationFactor int      `envconfig:"KAFKA_REPLICATION_FACTOR" default:"-1" desc:"replicas of a topic that is made at start; -1 is the broker's default (production wants 3)"`
+}
+
+// Validate implements the check that Load calls.
+func (k Kafka) Validate() []error {
+	faults := Addresses("KAFKA_BROKERS", k.KafkaBrokers)
+	if k.TopicPartitions < 1 || k.TopicPartitions > 1024 {
+		faults = append(faults, Faultf("KAFKA_TOPIC_PARTITIONS", "must be 1 to 1024"))
+	}
+	if k.ReplicationFactor < 1 && k.ReplicationFactor != -1 {
+		faults = append(faults, Faultf("KAFKA_REPLICATION_FACTOR", "must be at least 1, or -1"))
+	}
+	return faults
+}
+
+// Telemetry is the fragment of every service: its operations port and its log.
+type Telemetry struct {
+	AdminListen string     `envconfig:"ADMIN_LISTEN" default:":9090" desc:"address of the operations port: /metrics /livez /readyz /version"`
+	AdminPprof  bool       `envconfig:"ADMIN_PPROF" default:"false" desc:"serve /debug/pprof on the operations port"`
+	LogLevel    slog.Level `envconfig:"LOG_LEVEL" default:"INFO" desc:"DEBUG, INFO, WARN or ERROR"`
+}
+
+// Validate implements the check that Load calls.
+func (t Telemetry) Validate() []error { return Listen("ADMIN_LISTEN", t.AdminListen) }
+
+// Listen checks that addr is host:port; the host may be empty. The variable is named without its prefix.
+func Listen(variable, addr string) []error {
+	if _, port, err := net.SplitHostPort(addr); err != nil || port == "" {
+		return []error{Faultf(variable, "must be host:port")}
+	}
+	return nil
+}
+
+// Addresses checks that each of a list is host:port with both parts.
+func Addresses(variable string, addrs []string) []error {
+	for _, addr := range addrs {
+		host, port, err := net.SplitHostPort(strings.TrimSpace(addr))
+		if err != nil || host == "" || port == "" {
+			return []error{Faultf(variable, "each must be host:port")}
+		}
+	}
+	return nil
+}
+
+func notNegative(variable string, d time.Duration) []error {
+	if d < 0 {
+		return []error{Faultf(variable, "must not be negative")}
+	}
+	return nil
+}

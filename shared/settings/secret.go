@@ -1,0 +1,27 @@
+package settings
+
+import "log/slog"
+
+// masked is what every way of printing a Secret shows.
+const masked = "***"
+
+// Secret is a text that is never printed: formatting, JSON and slog all show three asterisks. Only Reveal gives it out, so that a reader finds every place that uses one.
+type Secret string
+
+// Reveal returns the text itself.
+func (s Secret) Reveal() string { return string(s) }
+
+// String implements fmt.Stringer.
+func (s Secret) String() string { return masked }
+
+// GoString implements fmt.GoStringer, which %#v uses.
+func (s Secret) GoString() string { return masked }
+
+// MarshalJSON implements json.Marshaler.
+func (s Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + masked + `"`), nil }
+
+// MarshalText implements encoding.TextMarshaler; a Secret as a map key stays hidden too.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(masked), nil }
+
+// LogValue implements slog.LogValuer.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(masked) }

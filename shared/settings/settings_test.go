@@ -1,0 +1,103 @@
+package settings
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+)
+
+type sample struct {
+	Postgres
+	Redis
+	Telemetry
+	Wait   time.Duration `envconfig:"WAIT" default:"3s" desc:"a wait"`
+	Tokens []Secret      `envconfig:"TOKENS" desc:"a | list"`
+	Need   string        `envconfig:"NEED" required:"true"`
+}
+
+func (s sample) Validate() []error {
+	if s.Wait > time.Hour {
+		return []error{Faultf("WAIT", "too long")}
+	}
+	return nil
+}
+
+func good(extra ...string) []string {
+	return append([]string{"T_DATABASE_URL=postgres://u:p@h/d", "T_REDIS_ADDRS=a:1,b:2", "T_NEED=x", "OTHER_THING=1"}, extra...)
+}
+
+func TestLoadReadsValuesAndDefaults(t *testing.T) {
+	t.Parallel()
+	cfg := sample{}
+	cfg.StatementTimeout = 2 * time.Second
+	if err := LoadFrom("T", &cfg, good("T_LOG_LEVEL=warn", "T_TOKENS=a,b", "T_WAIT=")); err != nil {
+		t.Fatal(err)
+	}
+	if cfg.DatabaseURL.Reveal() != "postgres://u:p@h/d" || len(cfg.RedisAddrs) != 2 || cfg.Wait != 3*time.Second || cfg.MaxConns != 16 {
+		t.Fatalf("got %+v", cfg)
+	}
+	if cfg.LogLevel != slog.LevelWarn || cfg.Tokens[1].Reveal() != "b" || cfg.StatementTimeout != 2*time.Second {
+		t.Fatalf("got %+v", cfg)
+	}
+}
+
+func TestLoadNamesEveryFaultAtOnce(t *testing.T) {
+	t.Parallel()
+	env := []string{"T_DATABASE_URL=", "T_WAIT=soon", "T_DATABASE_MAX_CONNS=many", "T_TYPO=1", "T_REDIS_TLS=perhaps", "REDIS_ADDRS=a:1", "NEED=unprefixed"}
+	err := LoadFrom("T", &sample{}, env)
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{"T_DATABASE_URL: is required", "T_WAIT: cannot", "T_DATABASE_MAX_CONNS: cannot", "T_TYPO: unknown", "T_REDIS_TLS: cannot", "T_REDIS_ADDRS: is required", "T_NEED: is required"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is missing in:\n%v", want, err)
+		}
+	}
+}
+
+func TestLoadValidatesFragmentsAndWhole(t *testing.T) {
+	t.Parallel()
+	err := LoadFrom("T", &sample{}, good("T_WAIT=2h", "T_ADMIN_LISTEN=nonsense", "T_DATABASE_MAX_CONNS=0", "T_REDIS_ADDRS=a"))
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{"T_WAIT: too long", "T_ADMIN_LISTEN: must be host:port", "T_DATABASE_MAX_CONNS: must be 1", "T_REDIS_ADDRS: each"} {
+		if strings.Count(err.Error(), want) != 1 {
+			t.Errorf("%q does not occur once in:\n%v", want, err)
+		}
+	}
+}
+
+func TestSecretIsNeverPrinted(t *testing.T) {
+	t.Parallel()
+	s := struct{ S Secret }{"hunter2"}
+	j, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("m", "s", s.S, "whole", s)
+	for _, out := range []string{fmt.Sprint(s), fmt.Sprintf("%+v %#v %s %q %x", s, s, s.S, s.S, s.S), string(j), log.String()} {
+		if strings.Contains(out, "hunter2") || strings.Contains(out, "68756e74657232") {
+			t.Errorf("printed: %s", out)
+		}
+	}
+}
+
+func TestReference(t *testing.T) {
+	t.Parallel()
+	cfg := sample{}
+	cfg.StatementTimeout = 2 * time.Second
+	got := Reference("T", &cfg)
+	for _, want := range []string{
+		"| `T_DATABASE_URL` | secret |  | yes |", "| `T_WAIT` | duration | `3s` | no | a wait |", `a \| list`,
+		"| `T_DATABASE_STATEMENT_TIMEOUT` | duration | `2s` |", "| `T_REDIS_ADDRS` | list of text |", "| `T_LOG_LEVEL` | log level | `INFO` |",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in:\n%s", want, got)
+		}
+	}
+}
