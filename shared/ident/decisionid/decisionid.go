@@ -11,7 +11,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
 	"strings"
+	"sync"
 	"time"
 
 	"storefront.internal/shared/ident"
@@ -28,12 +30,18 @@ const (
 )
 
 type key struct {
-	kid    [kidLen]byte
-	secret []byte
+	kid  [kidLen]byte
+	macs sync.Pool // of *macState: keyed hashes are costly to set up
+}
+
+// macState is scratch of one MAC computation; it goes back to its key's pool before the computation returns.
+type macState struct {
+	hash hash.Hash
+	buf  []byte
 }
 
 // Keyring mints with its first key and verifies with all of them.
-type Keyring struct{ keys []key }
+type Keyring struct{ keys []*key }
 
 // ParseKeyring reads "kid:base64secret[,kid:base64secret…]": the first key mints, all verify, so a key is rotated by
 // putting a new one in front. A kid is 1 to 4 characters of [a-z0-9], a secret at least 32 bytes. Errors never quote
@@ -55,19 +63,20 @@ func ParseKeyring(s string) (*Keyring, error) {
 	return &ring, nil
 }
 
-func parseKey(s string) (key, error) {
+func parseKey(s string) (*key, error) {
 	kid, secret, found := strings.Cut(s, ":")
 	if !found || len(kid) == 0 || len(kid) > kidLen || strings.Trim(kid, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
-		return key{}, errors.New("want kid:base64secret with a kid of 1 to 4 characters of [a-z0-9]")
+		return nil, errors.New("want kid:base64secret with a kid of 1 to 4 characters of [a-z0-9]")
 	}
 	raw, err := base64.StdEncoding.DecodeString(secret)
 	if err != nil {
-		return key{}, errors.New("its secret is not base64")
+		return nil, errors.New("its secret is not base64")
 	}
 	if len(raw) < minKey {
-		return key{}, errors.New("its secret is shorter than 32 bytes")
+		return nil, errors.New("its secret is shorter than 32 bytes")
 	}
-	k := key{secret: raw}
+	k := &key{}
+	k.macs.New = func() any { return &macState{hash: hmac.New(sha256.New, raw)} }
 	copy(k.kid[:], kid)
 	return k, nil
 }
@@ -116,7 +125,7 @@ func decode(id string) (raw [rawLen]byte, ok bool) {
 	return raw, true
 }
 
-func (r *Keyring) byKid(kid [kidLen]byte) (key, bool) {
+func (r *Keyring) byKid(kid [kidLen]byte) (*key, bool) {
 	for _, k := range r.keys {
 		if k.kid == kid {
 			return k, true
@@ -125,12 +134,15 @@ func (r *Keyring) byKid(kid [kidLen]byte) (key, bool) {
 	return r.keys[0], false
 }
 
-func (k key) mac(c ident.ConnectionID, u [uuidLen]byte) [macLen]byte {
-	h := hmac.New(sha256.New, k.secret)
-	h.Write([]byte("storefront decision v1\x00"))
-	h.Write([]byte(c))
-	h.Write([]byte{0})
-	h.Write(u[:])
-	var sum [sha256.Size]byte
-	return [macLen]byte(h.Sum(sum[:0])[:macLen])
+func (k *key) mac(c ident.ConnectionID, u [uuidLen]byte) [macLen]byte {
+	st := k.macs.Get().(*macState)
+	defer k.macs.Put(st)
+	st.buf = append(st.buf[:0], "storefront decision v1\x00"...)
+	st.buf = append(st.buf, c...)
+	st.buf = append(st.buf, 0)
+	st.buf = append(st.buf, u[:]...)
+	st.hash.Reset()
+	st.hash.Write(st.buf)
+	st.buf = st.hash.Sum(st.buf[:0])
+	return [macLen]byte(st.buf[:macLen])
 }
