@@ -1,0 +1,41 @@
+package storekeys
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Metrics counts pushes and shows how far Redis is.
+type Metrics struct {
+	pushes  *prometheus.CounterVec
+	version *prometheus.GaugeVec
+}
+
+// NewMetrics registers the package's metrics.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		pushes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "storefront_control_key_pushes_total",
+			Help: "Pushes of a storefront key's state to Redis, by result (ok, failed).",
+		}, []string{"result"}),
+		version: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "storefront_control_key_version",
+			Help: "Key version that PostgreSQL holds complete and that Redis shows, by store (postgres, redis).",
+		}, []string{"store"}),
+	}
+	r.MustRegister(m.pushes, m.version)
+	for _, result := range []string{"ok", "failed"} {
+		m.pushes.WithLabelValues(result)
+	}
+	return m
+}
+
+func (m *Metrics) pushed(err error) {
+	result := "ok"
+	if err != nil {
+		result = "failed"
+	}
+	m.pushes.WithLabelValues(result).Inc()
+}
+
+func (m *Metrics) versions(postgres, redis int64) {
+	m.version.WithLabelValues("postgres").Set(float64(postgres))
+	m.version.WithLabelValues("redis").Set(float64(redis))
+}

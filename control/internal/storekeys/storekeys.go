@@ -1,0 +1,150 @@
+// Package storekeys owns the life of a storefront key: issued (operation 6), listed (operation 7), revoked (E4), and
+// told to the edges (contract, section 1 "How soon"). A secret exists in clear only on its way into or out of an
+// answer: it is stored sealed, and found by its digest. The package refuses to judge requests for scopes or
+// connections beyond that: the edge does, with what this package publishes.
+package storekeys
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"storefront.internal/control/internal/seal"
+	"storefront.internal/shared/fault"
+	"storefront.internal/shared/ident"
+	"storefront.internal/shared/storekey"
+)
+
+// Key is a live key as its merchant reads it. Secret is empty for a key that exists as a digest only.
+type Key struct {
+	ID           ident.KeyID
+	ConnectionID ident.ConnectionID
+	Scopes       []storekey.Scope
+	CreatedAt    time.Time
+	Secret       string
+}
+
+// SealedKey is a key as it is stored. Sealed is nil for a key that exists as a digest only.
+type SealedKey struct {
+	ID           ident.KeyID
+	ConnectionID ident.ConnectionID
+	Digest       [32]byte
+	Sealed       []byte
+	Scopes       []storekey.Scope
+	CreatedAt    time.Time
+}
+
+// Store is where keys live. InsertKey and RevokeKey raise the key version and enqueue the push of the key in the same
+// transaction. They return not_found for a connection or key that is not there.
+type Store interface {
+	InsertKey(ctx context.Context, k SealedKey) (createdAt time.Time, err error)
+	LiveKeys(ctx context.Context, c ident.ConnectionID) ([]SealedKey, error)
+	RevokeKey(ctx context.Context, c ident.ConnectionID, k ident.KeyID) error
+}
+
+// Config is what a Service is made of.
+type Config struct {
+	Store     Store
+	Sealer    *seal.Sealer
+	Publisher *Publisher
+	Logger    *slog.Logger
+	Now       func() time.Time
+}
+
+// Service issues, lists and revokes keys.
+type Service struct{ cfg Config }
+
+// New returns a Service.
+func New(cfg Config) *Service { return &Service{cfg: cfg} }
+
+// Issue makes a key for a connection (operation 6). Without scopes it carries all of them; an unknown one is
+// unknown_scope. The key is known to Redis when Issue returns, or a job repeats the push until it is.
+func (s *Service) Issue(ctx context.Context, c ident.ConnectionID, scopes []string) (Key, error) {
+	granted, err := parseScopes(scopes)
+	if err != nil {
+		return Key{}, err
+	}
+	secret := storekey.NewSecret()
+	k := SealedKey{
+		ID:           ident.KeyID(ident.Mint(ident.Key, s.cfg.Now())),
+		ConnectionID: c,
+		Digest:       storekey.Digest([]byte(secret)),
+		Scopes:       granted,
+	}
+	if k.Sealed, err = s.cfg.Sealer.Seal([]byte(secret), place(k)); err != nil {
+		return Key{}, err
+	}
+	if k.CreatedAt, err = s.cfg.Store.InsertKey(ctx, k); err != nil {
+		return Key{}, err
+	}
+	s.push(ctx, k.ID)
+	return k.open(secret), nil
+}
+
+// List returns the live keys of a connection, newest first, with their secrets in clear (operation 7).
+func (s *Service) List(ctx context.Context, c ident.ConnectionID) ([]Key, error) {
+	sealed, err := s.cfg.Store.LiveKeys(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	keys := make([]Key, 0, len(sealed))
+	for _, k := range sealed {
+		var secret []byte
+		if k.Sealed != nil {
+			if secret, err = s.cfg.Sealer.Open(k.Sealed, place(k)); err != nil {
+				return nil, fmt.Errorf("key %s: %w", k.ID, err)
+			}
+		}
+		keys = append(keys, k.open(string(secret)))
+	}
+	return keys, nil
+}
+
+// Revoke ends a key; ending it again changes nothing (E4). A key of another connection is not_found.
+func (s *Service) Revoke(ctx context.Context, c ident.ConnectionID, k ident.KeyID) error {
+	if err := s.cfg.Store.RevokeKey(ctx, c, k); err != nil {
+		return err
+	}
+	s.push(ctx, k)
+	return nil
+}
+
+// pushTimeout bounds the push that an answer waits for.
+const pushTimeout = 2 * time.Second
+
+// push tells Redis of a committed change. A client that goes away does not stop it, and its failure is not the
+// operation's: the job that was enqueued with the change repeats it.
+func (s *Service) push(ctx context.Context, k ident.KeyID) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pushTimeout)
+	defer cancel()
+	if err := s.cfg.Publisher.Push(ctx, k); err != nil {
+		s.cfg.Logger.WarnContext(ctx, "key push failed; its job repeats it", "api_key_id", string(k), "error", err.Error())
+	}
+}
+
+func (k SealedKey) open(secret string) Key {
+	return Key{ID: k.ID, ConnectionID: k.ConnectionID, Scopes: k.Scopes, CreatedAt: k.CreatedAt, Secret: secret}
+}
+
+// place binds the sealed secret to its row and connection.
+func place(k SealedKey) seal.Place {
+	return seal.Place{Table: "api_keys", Column: "sealed_secret", Row: string(k.ID), Connection: string(k.ConnectionID)}
+}
+
+// parseScopes returns each scope once, in the order of the closed set.
+func parseScopes(scopes []string) ([]storekey.Scope, error) {
+	if len(scopes) == 0 {
+		return storekey.AllScopes(), nil
+	}
+	asked := make([]storekey.Scope, 0, len(scopes))
+	for _, s := range scopes {
+		scope, ok := storekey.ParseScope(s)
+		if !ok {
+			return nil, fault.New(fault.UnknownScope, "A scope is not in the closed set.")
+		}
+		asked = append(asked, scope)
+	}
+	return slices.DeleteFunc(storekey.AllScopes(), func(s storekey.Scope) bool { return !slices.Contains(asked, s) }), nil
+}
