@@ -1,0 +1,60 @@
+// Package telemetry makes what operators look at: the JSON log, the metrics registry with its reference (METRICS.md), and the listener of the operations port.
+//
+// It owns redaction of the log: settings.Secret prints itself masked, and what looks like a bearer token or a store key is masked in every text. It refuses request bodies, global loggers
+// and global registries: each service makes its own and hands it down.
+package telemetry
+
+import (
+	"io"
+	"log/slog"
+	"regexp"
+	"runtime/debug"
+	"strings"
+)
+
+// NewLogger returns a logger of JSON lines that name the service and its version.
+func NewLogger(w io.Writer, level slog.Leveler, service string) *slog.Logger {
+	h := slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: redact})
+	return slog.New(h).With("service", service, "version", Version())
+}
+
+// Version is the version of the running binary as the build wrote it: a tag, or the commit.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	version := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && (version == "" || version == "(devel)") {
+			version = s.Value
+		}
+	}
+	if version == "" {
+		return "unknown"
+	}
+	return version
+}
+
+// secretText matches an authorization header's credential, a store key, and the password of a URL.
+var secretText = regexp.MustCompile(`(?i)\bbearer\s+[^\s"]+|\bspk_[A-Za-z0-9]+|://[^/\s:@]*:[^/\s@]+@`)
+
+func redact(_ []string, a slog.Attr) slog.Attr {
+	switch a.Value.Kind() {
+	case slog.KindString:
+		a.Value = slog.StringValue(Redact(a.Value.String()))
+	case slog.KindAny:
+		if err, ok := a.Value.Any().(error); ok && err != nil {
+			a.Value = slog.StringValue(Redact(err.Error()))
+		}
+	}
+	return a
+}
+
+// Redact masks credentials in a text.
+func Redact(s string) string {
+	if !strings.Contains(s, "spk_") && !strings.Contains(s, "://") && !strings.Contains(strings.ToLower(s), "bearer") {
+		return s
+	}
+	return secretText.ReplaceAllString(s, "***")
+}
