@@ -1,0 +1,154 @@
+package deliveries
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"storefront.internal/shared/ident"
+)
+
+// WorkerState is spec.md's state of the engine delivery worker.
+type WorkerState string
+
+// The states of the worker.
+const (
+	Running  WorkerState = "running"
+	Blocked  WorkerState = "blocked"
+	Disabled WorkerState = "disabled"
+)
+
+// View is operation 9's reading of the queue.
+type View struct {
+	ReadAt      time.Time
+	Worker      Worker
+	Total       Slice
+	Connections []Slice // by connection id; those with pending deliveries, or with dead ones in the window
+}
+
+// Worker is the state of delivery as the relays last said it.
+type Worker struct {
+	State     WorkerState
+	BlockedAt time.Time // zero unless State is Blocked
+}
+
+// Slice is the figures of the whole queue, or of one connection.
+type Slice struct {
+	ConnectionID         ident.ConnectionID // "" in the total
+	Pending              int64
+	OldestPendingAt      time.Time // zero when nothing is pending
+	OldestPendingSeconds int64
+	DeadLast24h          int64
+	UnconfirmedCreations int64
+}
+
+// selectView reads counts and open deltas, the dead by minute with the window's first minute counted exactly, and the
+// oldest delivery by one probe per lane of a connection that has any. It never scans what waits.
+const selectView = `
+WITH span AS (
+    SELECT now() - interval '24 hours' AS opens,
+           date_trunc('minute', now() - interval '24 hours') + interval '1 minute' AS whole
+), parts AS (
+    SELECT connection_id, pending, unconfirmed, 0::bigint AS dead
+    FROM delivery.counts
+    WHERE kind = $1 AND (pending <> 0 OR unconfirmed <> 0)
+    UNION ALL
+    SELECT connection_id, pending, unconfirmed, CASE WHEN minute >= whole THEN dead ELSE 0 END
+    FROM delivery.deltas, span
+    WHERE kind = $1
+    UNION ALL
+    SELECT connection_id, 0, 0, m.dead
+    FROM delivery.dead_minutes m, span
+    WHERE m.kind = $1 AND m.minute >= span.whole
+    UNION ALL
+    SELECT connection_id, 0, 0, 1
+    FROM delivery.dead d, span
+    WHERE d.kind = $1 AND d.died_at > span.opens AND d.died_at < span.whole
+), sums AS (
+    SELECT connection_id, sum(pending)::bigint AS pending, sum(unconfirmed)::bigint AS unconfirmed, sum(dead)::bigint AS dead
+    FROM parts
+    GROUP BY connection_id
+)
+SELECT s.connection_id, s.pending, s.unconfirmed, s.dead, oldest.created_at, now()
+FROM sums s
+LEFT JOIN LATERAL (
+    SELECT min(head.created_at) AS created_at
+    FROM generate_series(0, 15) AS n
+    CROSS JOIN LATERAL (
+        SELECT e.created_at
+        FROM delivery.entries e
+        WHERE e.connection_id = s.connection_id AND e.kind = $1 AND e.lane = n::smallint
+        ORDER BY e.seq
+        LIMIT 1
+    ) head
+) oldest ON s.pending > 0
+WHERE s.pending <> 0 OR s.dead <> 0
+ORDER BY s.connection_id`
+
+const selectWorker = `SELECT state, blocked_at, now() FROM delivery.worker`
+
+// View reads operation 9: interactions only, in one snapshot, taking and touching nothing.
+func (s *Store) View(ctx context.Context) (View, error) { return s.ViewOf(ctx, Interaction) }
+
+// ViewOf reads the same of one kind; the relay's metrics show envelopes too.
+func (s *Store) ViewOf(ctx context.Context, k Kind) (View, error) {
+	var v View
+	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		var err error
+		if v, err = readWorker(ctx, tx); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, selectView, int16(k))
+		if err != nil {
+			return err
+		}
+		v.Connections, err = pgx.CollectRows(rows, scanSlice)
+		return err
+	})
+	if err != nil {
+		return View{}, fmt.Errorf("read the queue of %ss: %w", k, err)
+	}
+	v.Total = total(v.Connections)
+	return v, nil
+}
+
+func readWorker(ctx context.Context, tx pgx.Tx) (View, error) {
+	var v View
+	var blockedAt *time.Time
+	if err := tx.QueryRow(ctx, selectWorker).Scan(&v.Worker.State, &blockedAt, &v.ReadAt); err != nil {
+		return View{}, err
+	}
+	if v.Worker.State == Blocked && blockedAt != nil {
+		v.Worker.BlockedAt = blockedAt.UTC()
+	}
+	v.ReadAt = v.ReadAt.UTC()
+	return v, nil
+}
+
+func scanSlice(row pgx.CollectableRow) (Slice, error) {
+	var s Slice
+	var oldest *time.Time
+	var readAt time.Time
+	err := row.Scan(&s.ConnectionID, &s.Pending, &s.UnconfirmedCreations, &s.DeadLast24h, &oldest, &readAt)
+	if oldest != nil {
+		s.OldestPendingAt = oldest.UTC()
+		s.OldestPendingSeconds = max(0, int64(readAt.Sub(*oldest)/time.Second))
+	}
+	return s, err
+}
+
+func total(slices []Slice) Slice {
+	var t Slice
+	for _, s := range slices {
+		t.Pending += s.Pending
+		t.DeadLast24h += s.DeadLast24h
+		t.UnconfirmedCreations += s.UnconfirmedCreations
+		t.OldestPendingSeconds = max(t.OldestPendingSeconds, s.OldestPendingSeconds)
+		if !s.OldestPendingAt.IsZero() && (t.OldestPendingAt.IsZero() || s.OldestPendingAt.Before(t.OldestPendingAt)) {
+			t.OldestPendingAt = s.OldestPendingAt
+		}
+	}
+	return t
+}

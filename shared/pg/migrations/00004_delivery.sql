@@ -1,0 +1,181 @@
+-- Schema delivery: the queue toward the engine. Written only through shared/deliveries: control enqueues envelopes,
+-- replays the dead and asks for a probe; engine-relay does everything else. Kinds: 1 interaction, 2 envelope.
+
+-- +goose Up
+CREATE SCHEMA IF NOT EXISTS delivery;
+GRANT USAGE ON SCHEMA delivery TO storefront_relay, storefront_control;
+
+-- What waits. Lanes 0 to 7 hold what goes in order and in batches; 8 to 15 are their asides: what must be retried
+-- alone, each row at its own time. Rows of lanes 0 to 7 are inserted and deleted, and updated only to freeze a body
+-- that awaited its Decision, or to count a failed attempt. body is the JSON object, byte for byte as it is delivered.
+-- failed_since is on the clock that stands still while the worker does not run (delivery.running_now()).
+CREATE TABLE delivery.entries (
+    connection_id text COLLATE "C" NOT NULL,
+    kind          smallint         NOT NULL,
+    lane          smallint         NOT NULL,
+    seq           bigint           GENERATED ALWAYS AS IDENTITY,
+    id            text COLLATE "C" NOT NULL,
+    body          bytea            NOT NULL,
+    awaits        text COLLATE "C",
+    awaits_minted timestamptz,
+    attempts      integer          NOT NULL DEFAULT 0,
+    failed_since  timestamptz,
+    not_before    timestamptz,
+    created_at    timestamptz      NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (connection_id, kind, lane, seq),
+    CONSTRAINT entries_kind CHECK (kind IN (1, 2)),
+    CONSTRAINT entries_lane CHECK (lane BETWEEN 0 AND 15),
+    CONSTRAINT entries_body CHECK (octet_length(body) >= 2),
+    CONSTRAINT entries_awaits CHECK (awaits IS NULL OR (kind = 1 AND lane < 8)),
+    CONSTRAINT entries_attempts CHECK (attempts >= 0),
+    CONSTRAINT entries_aside CHECK ((lane >= 8) = (not_before IS NOT NULL))
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 1);
+CREATE INDEX entries_aside_due ON delivery.entries (connection_id, kind, lane, not_before) WHERE lane >= 8;
+GRANT SELECT, INSERT, UPDATE, DELETE ON delivery.entries TO storefront_relay;
+GRANT INSERT (connection_id, kind, lane, id, body, awaits, awaits_minted, created_at) ON delivery.entries TO storefront_control;
+GRANT SELECT (connection_id, kind, lane, seq, created_at) ON delivery.entries TO storefront_control;
+
+-- Who may send a lane's rows. Made and woken by the compactor. fence rises with every lease, and every later change
+-- names it. flight: the rows that are being sent under the present lease; unconfirmed: those that were sent and not
+-- answered, which an expired lease's flight joins.
+CREATE TABLE delivery.lanes (
+    connection_id text COLLATE "C" NOT NULL,
+    kind          smallint         NOT NULL,
+    lane          smallint         NOT NULL,
+    ready         boolean          NOT NULL,
+    fence         bigint           NOT NULL DEFAULT 0,
+    leased_until  timestamptz      NOT NULL DEFAULT '-infinity',
+    leased_by     text,
+    served_at     timestamptz      NOT NULL DEFAULT '-infinity',
+    not_before    timestamptz      NOT NULL DEFAULT '-infinity',
+    flight        bigint[]         NOT NULL DEFAULT '{}',
+    unconfirmed   bigint[]         NOT NULL DEFAULT '{}',
+    PRIMARY KEY (connection_id, kind, lane),
+    CONSTRAINT lanes_kind CHECK (kind IN (1, 2)),
+    CONSTRAINT lanes_lane CHECK (lane BETWEEN 0 AND 15)
+) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX lanes_ready ON delivery.lanes (served_at) WHERE ready;
+GRANT SELECT, INSERT, UPDATE ON delivery.lanes TO storefront_relay;
+
+-- What each transaction changed, appended without a lock; a compactor folds them into the counts and wakes the lanes
+-- (a bit each). minute is the minute of death that dead counts for.
+CREATE TABLE delivery.deltas (
+    delta_id      bigint           GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    connection_id text COLLATE "C" NOT NULL,
+    kind          smallint         NOT NULL,
+    pending       integer          NOT NULL,
+    unconfirmed   integer          NOT NULL DEFAULT 0,
+    dead          integer          NOT NULL DEFAULT 0,
+    minute        timestamptz,
+    lanes         smallint         NOT NULL DEFAULT 0,
+    CONSTRAINT deltas_kind CHECK (kind IN (1, 2)),
+    CONSTRAINT deltas_lanes CHECK (lanes BETWEEN 0 AND 255),
+    CONSTRAINT deltas_minute CHECK ((dead <> 0) = (minute IS NOT NULL))
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+GRANT SELECT, INSERT, DELETE ON delivery.deltas TO storefront_relay;
+GRANT SELECT, INSERT ON delivery.deltas TO storefront_control;
+
+CREATE TABLE delivery.counts (
+    connection_id text COLLATE "C" NOT NULL,
+    kind          smallint         NOT NULL,
+    pending       bigint           NOT NULL,
+    unconfirmed   bigint           NOT NULL,
+    PRIMARY KEY (connection_id, kind),
+    CONSTRAINT counts_kind CHECK (kind IN (1, 2))
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+GRANT SELECT, INSERT, UPDATE ON delivery.counts TO storefront_relay;
+GRANT SELECT ON delivery.counts TO storefront_control;
+
+-- What died, with its bytes. lane is the one that a replay returns it to.
+CREATE TABLE delivery.dead (
+    connection_id text COLLATE "C" NOT NULL,
+    kind          smallint         NOT NULL,
+    id            text COLLATE "C" NOT NULL,
+    lane          smallint         NOT NULL,
+    body          bytea            NOT NULL,
+    created_at    timestamptz      NOT NULL,
+    died_at       timestamptz      NOT NULL,
+    attempts      integer          NOT NULL,
+    reason        text             NOT NULL,
+    PRIMARY KEY (connection_id, kind, id),
+    CONSTRAINT dead_kind CHECK (kind IN (1, 2)),
+    CONSTRAINT dead_lane CHECK (lane BETWEEN 0 AND 7)
+);
+CREATE INDEX dead_newest ON delivery.dead (kind, died_at, connection_id, id);
+CREATE INDEX dead_newest_of ON delivery.dead (connection_id, kind, died_at, id);
+GRANT SELECT, INSERT, UPDATE ON delivery.dead TO storefront_relay;
+GRANT SELECT, DELETE ON delivery.dead TO storefront_control;
+
+CREATE TABLE delivery.dead_minutes (
+    minute        timestamptz      NOT NULL,
+    connection_id text COLLATE "C" NOT NULL,
+    kind          smallint         NOT NULL,
+    dead          integer          NOT NULL,
+    PRIMARY KEY (minute, kind, connection_id)
+);
+GRANT SELECT, INSERT, UPDATE, DELETE ON delivery.dead_minutes TO storefront_relay;
+GRANT SELECT ON delivery.dead_minutes TO storefront_control;
+
+-- Who delivers. stopped: it ended in order, so it no longer speaks for the worker's state while another does.
+CREATE TABLE delivery.relays (
+    relay_id          text        PRIMARY KEY,
+    configured        boolean     NOT NULL,
+    credential_digest bytea,
+    heartbeat_at      timestamptz NOT NULL,
+    stopped           boolean     NOT NULL DEFAULT false,
+    CONSTRAINT relays_digest CHECK (configured = (credential_digest IS NOT NULL) AND octet_length(credential_digest) = 32)
+) WITH (fillfactor = 50);
+GRANT SELECT, INSERT, UPDATE, DELETE ON delivery.relays TO storefront_relay;
+GRANT SELECT ON delivery.relays TO storefront_control;
+
+-- Credentials that the engine refused, by SHA-256. probe_at: from then on one request may try the credential.
+CREATE TABLE delivery.blocks (
+    credential_digest bytea       PRIMARY KEY,
+    blocked_at        timestamptz NOT NULL DEFAULT now(),
+    probe_at          timestamptz,
+    CONSTRAINT blocks_digest CHECK (octet_length(credential_digest) = 32)
+);
+GRANT SELECT, INSERT, UPDATE, DELETE ON delivery.blocks TO storefront_relay;
+GRANT SELECT ON delivery.blocks TO storefront_control;
+GRANT UPDATE (probe_at) ON delivery.blocks TO storefront_control;
+
+-- The clock of failing: how long the worker did not run, and since when it does not.
+CREATE TABLE delivery.clock (
+    singleton  boolean     PRIMARY KEY DEFAULT true CHECK (singleton),
+    held       interval    NOT NULL DEFAULT '0',
+    held_since timestamptz
+);
+INSERT INTO delivery.clock DEFAULT VALUES;
+GRANT SELECT, UPDATE ON delivery.clock TO storefront_relay;
+
+CREATE FUNCTION delivery.running_now() RETURNS timestamptz
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+RETURN (SELECT coalesce(c.held_since, now()) - c.held FROM delivery.clock c);
+REVOKE ALL ON FUNCTION delivery.running_now() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION delivery.running_now() TO storefront_relay;
+
+-- The worker's state: of the relays that speak (a heartbeat within 15 s), else of the one that spoke last.
+CREATE VIEW delivery.worker AS
+WITH speaking AS (
+    SELECT configured, credential_digest
+    FROM delivery.relays
+    WHERE NOT stopped AND heartbeat_at > now() - interval '15 seconds'
+), heard AS (
+    SELECT configured, credential_digest FROM speaking
+    UNION ALL
+    (SELECT configured, credential_digest
+     FROM delivery.relays
+     WHERE NOT EXISTS (SELECT FROM speaking)
+     ORDER BY heartbeat_at DESC
+     LIMIT 1)
+)
+SELECT CASE
+           WHEN bool_or(h.configured AND b.credential_digest IS NULL) THEN 'running'
+           WHEN bool_or(h.configured) THEN 'blocked'
+           ELSE 'disabled'
+       END AS state,
+       min(b.blocked_at) AS blocked_at
+FROM heard h
+LEFT JOIN delivery.blocks b ON b.credential_digest = h.credential_digest;
+GRANT SELECT ON delivery.worker TO storefront_relay, storefront_control;
