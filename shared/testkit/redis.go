@@ -1,0 +1,31 @@
+package testkit
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Redis returns the server's address and a key prefix of the test's own. The keys under it are deleted when the test ends.
+func Redis(t testing.TB) (addr, prefix string) {
+	t.Helper()
+	addr, prefix = address(t, "TEST_REDIS_ADDR"), Name("t")+":"
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := client.Ping(ctx).Err(); err != nil {
+		t.Fatalf("testkit: Redis at %s: %v", addr, err)
+	}
+	t.Cleanup(func() {
+		defer client.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		it := client.Scan(ctx, 0, prefix+"*", 1000).Iterator()
+		for it.Next(ctx) {
+			client.Unlink(ctx, it.Val()) // a test may have stopped the server; what is left expires
+		}
+	})
+	return addr, prefix
+}
