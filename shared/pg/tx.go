@@ -56,7 +56,9 @@ func commit(ctx context.Context, tx pgx.Tx) error {
 		return nil
 	}
 	var pgErr *pgconn.PgError
-	if errors.As(err, &pgErr) || errors.Is(err, pgx.ErrTxCommitRollback) || errors.Is(err, pgx.ErrTxClosed) || pgconn.SafeToRetry(err) {
+	switch {
+	case errors.As(err, &pgErr) && pgErr.SeverityUnlocalized == "ERROR", // the server refused; a FATAL one may follow a commit that waited for its replicas
+		errors.Is(err, pgx.ErrTxCommitRollback), errors.Is(err, pgx.ErrTxClosed), pgconn.SafeToRetry(err):
 		return fmt.Errorf("commit: %w", err)
 	}
 	return fmt.Errorf("%w: %w", ErrCommitUnknown, err)
