@@ -2,7 +2,17 @@ package main
 
 import (
 	"context"
-	"errors"
+	"os"
+
+	"storefront.internal/deploy/local/project"
+	"storefront.internal/deploy/local/stack"
 )
 
-func run(context.Context) error { return errors.New("not yet") }
+// run is the local stack: see package stack.
+func run(ctx context.Context) error {
+	p, err := project.Find()
+	if err != nil {
+		return err
+	}
+	return stack.Run(ctx, p, os.Stdout)
+}

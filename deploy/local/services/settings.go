@@ -1,0 +1,96 @@
+// Package services runs the three services as the real binaries, for the local stack and for the system tests: it owns the
+// environment that each gets, the login roles that they connect as, and the wait until one is ready. It never reaches into a
+// service: what it knows is the configuration, the operations port, and the signals that a process takes.
+package services
+
+import (
+	"fmt"
+	"net/url"
+)
+
+// Settings is what the services of one deployment share.
+type Settings struct {
+	Bin          string // folder of the binaries
+	Database     string // URL of the superuser, with the database of the deployment
+	RolePassword string // of the login roles; empty where the server trusts the loopback interface
+	RedisAddr    string
+	KafkaBrokers string
+	ErrorsBase   string // ends with "/"
+
+	DecisionKeys   string // "kid:base64"
+	KeysetFile     string // made by `control keyset new`
+	ConnectorToken string
+	BackendToken   string
+	EngineToken    string // of the engine as a caller of the internal surface; empty: that door is not mounted
+	Pepper         string // of custom connectors' tokens
+
+	EngineURL    string // empty: no engine is configured
+	EngineSecret string // the bearer token that the engine expects
+}
+
+// ConnectorProvider is the provider of the connector principal's one token.
+const ConnectorProvider = "tiendanube"
+
+// ratePerSecond is far above what one machine sends: a local stack is no place to be refused by quota.
+const ratePerSecond = "100000"
+
+// Edge is the environment of an edge that listens on the two addresses.
+func (s Settings) Edge(listen, admin string) []string {
+	env := []string{
+		"EDGE_LISTEN=" + listen, "EDGE_ADMIN_LISTEN=" + admin, "EDGE_ERRORS_BASE=" + s.ErrorsBase,
+		"EDGE_DATABASE_URL=" + s.as("edge"), "EDGE_REDIS_ADDRS=" + s.RedisAddr, "EDGE_KAFKA_BROKERS=" + s.KafkaBrokers,
+		"EDGE_DECISION_KEYS=" + s.DecisionKeys,
+		"EDGE_RATE_PER_KEY=" + ratePerSecond, "EDGE_RATE_PER_ADDRESS=" + ratePerSecond, "EDGE_RATE_BURST=" + ratePerSecond,
+	}
+	if s.EngineURL != "" {
+		env = append(env, "EDGE_ENGINE_URL="+s.EngineURL, "EDGE_ENGINE_TOKEN="+s.EngineSecret)
+	}
+	return env
+}
+
+// Control is the environment of a control that listens on the two addresses.
+func (s Settings) Control(listen, admin string) []string {
+	return []string{
+		"CONTROL_LISTEN=" + listen, "CONTROL_ADMIN_LISTEN=" + admin, "CONTROL_ERRORS_BASE=" + s.ErrorsBase,
+		"CONTROL_DATABASE_URL=" + s.as("control"), "CONTROL_REDIS_ADDRS=" + s.RedisAddr, "CONTROL_KEYSET_FILE=" + s.KeysetFile,
+		"CONTROL_CONNECTOR_TOKENS=" + ConnectorProvider + ":" + s.ConnectorToken, "CONTROL_BACKEND_TOKENS=" + s.BackendToken,
+		"CONTROL_ENGINE_TOKENS=" + s.EngineToken, "CONTROL_CONNECTOR_PEPPER=" + s.Pepper,
+	}
+}
+
+// Migrate is the environment of `control migrate up`, which owns the schema.
+func (s Settings) Migrate() []string { return append(s.Control("", ""), "CONTROL_DATABASE_URL="+s.Database) }
+
+// Relay is the environment of a relay whose operations port is at admin.
+func (s Settings) Relay(admin string) []string {
+	env := []string{
+		"RELAY_ADMIN_LISTEN=" + admin, "RELAY_DATABASE_URL=" + s.as("relay"), "RELAY_KAFKA_BROKERS=" + s.KafkaBrokers,
+	}
+	if s.EngineURL != "" {
+		env = append(env, "RELAY_ENGINE_URL="+s.EngineURL, "RELAY_ENGINE_TOKEN="+s.EngineSecret)
+	}
+	return env
+}
+
+// as is the URL of the database for a login role.
+func (s Settings) as(role string) string {
+	u, err := url.Parse(s.Database)
+	if err != nil {
+		return s.Database // the service will say what is wrong with it
+	}
+	u.User = url.User(role)
+	if s.RolePassword != "" {
+		u.User = url.UserPassword(role, s.RolePassword)
+	}
+	return u.String()
+}
+
+// WithDatabase is the URL of another database of the same server.
+func WithDatabase(server, database string) (string, error) {
+	u, err := url.Parse(server)
+	if err != nil {
+		return "", fmt.Errorf("database URL: %w", err)
+	}
+	u.Path = "/" + database
+	return u.String(), nil
+}

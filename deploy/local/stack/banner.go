@@ -1,0 +1,67 @@
+package stack
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// demo is what a person or a program needs to use the stack: the content of demo.env, in its order. An empty value is left out.
+type demo [][2]string
+
+func (d demo) file() []byte {
+	var b strings.Builder
+	for _, pair := range d {
+		if pair[1] != "" {
+			fmt.Fprintf(&b, "%s=%s\n", pair[0], pair[1])
+		}
+	}
+	return []byte(b.String())
+}
+
+func (d demo) get(name string) string {
+	for _, pair := range d {
+		if pair[0] == name {
+			return pair[1]
+		}
+	}
+	return ""
+}
+
+const standInBanner = `
+  ************************************************************************************************
+  **  Redis and Kafka: what is called a STAND-IN above runs inside this program.                **
+  **  The in-process Redis FORGETS everything at Ctrl-C (the in-process Kafka keeps its data).  **
+  **  Nothing about speed or faults can be learned from stand-ins: BACKENDS=real make run.      **
+  ************************************************************************************************
+`
+
+const commands = `
+  1. Ask for a recommendation:
+
+DECISION=$(curl -s '{BASE_URL}/v1/connections/{CONNECTION_ID}/recommendations' -H 'Authorization: Bearer {STOREFRONT_KEY}' -H 'Content-Type: application/json' -d '{"placement":"home"}' | tee /dev/stderr | sed 's/.*"decision_id":"\([^"]*\)".*/\1/')
+
+  2. Put one of its items into the cart, twice (accepted; run it again: duplicate):
+
+curl -s '{BASE_URL}/v1/connections/{CONNECTION_ID}/storefront-signals' -H 'Authorization: Bearer {STOREFRONT_KEY}' -H 'Content-Type: application/json' -d '{"signals":[{"signal_id":"sig_'"${DECISION#dec_}"'","type":"add_to_cart","occurred_at":"'"$(date -u +%Y-%m-%dT%H:%M:%SZ)"'","decision_id":"'"$DECISION"'","item_id":"{ITEM_ID}","quantity":2}]}'
+
+  3. See the cart line that the engine got:
+
+curl -s '{ENGINE_URL}/debug/interactions?since=0'
+`
+
+func printBanner(w io.Writer, d demo, standIns bool, envFile string) {
+	if standIns {
+		fmt.Fprint(w, standInBanner)
+	}
+	fmt.Fprintf(w, "\n  Storefront is ready. Ctrl-C stops it; what PostgreSQL and Kafka hold is kept.\n\n")
+	for _, name := range []string{"BASE_URL", "INTERNAL_BASE_URL", "ENGINE_URL", "EDGE_ADMIN_URL", "CONTROL_ADMIN_URL", "RELAY_ADMIN_URL"} {
+		fmt.Fprintf(w, "  %-18s %s\n", name, d.get(name))
+	}
+	fmt.Fprintf(w, "  everything else    %s\n", envFile)
+	text := commands
+	for _, pair := range d {
+		text = strings.ReplaceAll(text, "{"+pair[0]+"}", pair[1])
+	}
+	fmt.Fprintln(w, text)
+}
