@@ -49,7 +49,7 @@ CREATE TABLE relay.signals (
     foreign_item      boolean
 ) PARTITION BY RANGE (stored_at);
 CREATE INDEX signals_stored ON relay.signals USING brin (stored_at);
-CREATE INDEX signals_unmarked ON relay.signals (connection_id, decision_id) WHERE foreign_item IS NULL;
+CREATE INDEX signals_unmarked ON relay.signals (connection_id, decision_id, stored_at) WHERE foreign_item IS NULL;
 CREATE TABLE relay.signals_default PARTITION OF relay.signals DEFAULT;
 
 -- One row per request that brought a signal that was new. clients: {signal_id: client}. Leaves PostgreSQL never.
