@@ -78,10 +78,19 @@ type body struct {
 // Build returns the status and the body for err. What is no fault, or has a code that the table has not got, is an
 // internal_error without any detail.
 func (b *Builder) Build(err error, requestID string) (status int, problem []byte) {
+	return b.BuildAs(0, err, requestID)
+}
+
+// BuildAs is Build with a status that is more exact than the code's: a request whose header is too large is an
+// invalid_request and 431. Status 0 means the code's own.
+func (b *Builder) BuildAs(exact int, err error, requestID string) (status int, problem []byte) {
 	f := fault.From(err)
 	e, ok := b.entries[f.Code]
 	if !ok || e.Code == fault.InternalError {
 		e, f = b.entries[fault.InternalError], &fault.Error{}
+	}
+	if exact != 0 {
+		e.Status = exact
 	}
 	out := body{Type: b.errorsBase + e.Slug(), Title: e.Title, Status: e.Status, Detail: f.Detail, Code: e.Code,
 		RequestID: requestID, Errors: f.Fields}
