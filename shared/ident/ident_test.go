@@ -44,6 +44,20 @@ func TestMintIsOrderedAndValid(t *testing.T) {
 	}
 }
 
+func TestMintedAt(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC)
+	for _, id := range []string{Mint(Key, now), RandomAt(Observation, now)} {
+		if at, ok := MintedAt(id); !ok || !at.Equal(now) {
+			t.Errorf("MintedAt(%q) = %v, %v; want %v", id, at, ok, now)
+		}
+	}
+	for _, id := range []string{"", "obs_", "obs_abc", "obs_" + strings.Repeat("z", 39), Random(Observation)} {
+		if at, ok := MintedAt(id); ok {
+			t.Errorf("MintedAt(%q) = %v", id, at)
+		}
+	}
+}
+
 func TestDeriveSeparatesParts(t *testing.T) {
 	if Derive(Item, "con_a", "ab", "c") == Derive(Item, "con_a", "a", "bc") {
 		t.Error("moving a character between parts gives the same identifier")

@@ -39,6 +39,28 @@ func Random(p Prefix) string {
 	return string(p) + "_" + encode(b[:])
 }
 
+// RandomAt returns a new handle that is an authority by itself and also carries its millisecond, so that a table that
+// is partitioned by time finds it: 48 bits of time and 144 random bits.
+func RandomAt(p Prefix, now time.Time) string {
+	var b [24]byte
+	_, _ = rand.Read(b[6:])
+	ms := uint64(now.UnixMilli())
+	binary.BigEndian.PutUint16(b[0:], uint16(ms>>32))
+	binary.BigEndian.PutUint32(b[2:], uint32(ms))
+	return string(p) + "_" + encode(b[:])
+}
+
+// MintedAt returns the millisecond that an identifier of Mint or RandomAt carries; of any other it is false or noise.
+func MintedAt(id string) (time.Time, bool) {
+	_, body, _ := strings.Cut(id, "_")
+	raw, err := base32.HexEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ToUpper(body))
+	if err != nil || len(raw) != 16 && len(raw) != 24 {
+		return time.Time{}, false
+	}
+	ms := uint64(binary.BigEndian.Uint16(raw))<<32 | uint64(binary.BigEndian.Uint32(raw[2:]))
+	return time.UnixMilli(int64(ms)).UTC(), true
+}
+
 // Derive returns the identifier of an entity of a connection: a keyless hash, the same on every path.
 func Derive(p Prefix, c ConnectionID, parts ...string) string {
 	h := sha256.New()
