@@ -39,7 +39,7 @@ type Cache interface {
 	PutTombstones(ctx context.Context, digests [][32]byte) error
 	// RaiseVersion publishes a version unless a greater one is there, and hints at it.
 	RaiseVersion(ctx context.Context, version int64) error
-	// Version returns 0 when Redis has forgotten it.
+	// Version returns -1 when Redis has none.
 	Version(ctx context.Context) (int64, error)
 }
 

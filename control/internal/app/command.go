@@ -1,0 +1,125 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"storefront.internal/control/internal/jobs"
+	"storefront.internal/control/internal/seal"
+	"storefront.internal/shared/pg"
+	"storefront.internal/shared/pg/migrations"
+	"storefront.internal/shared/settings"
+	"storefront.internal/shared/telemetry"
+)
+
+const usage = `control [serve]          serve the internal surface (default)
+control migrate up       bring the database to this binary's schema; a second migrator waits for the first
+control migrate status   print the schema's versions; exit 1 when they are behind
+control keyset new       print a fresh keyset for CONTROL_KEYSET
+control reference config print the table of CONFIG.md
+control reference metrics print the table of METRICS.md
+`
+
+// Exit codes of Main.
+const (
+	exitOK = iota
+	exitFailed
+	exitUsage
+)
+
+// Main runs a command and returns the exit code.
+func Main(ctx context.Context, args, environ []string, out, errs io.Writer) int {
+	commands := map[string]func() error{
+		"":                  func() error { return serve(ctx, environ, out) },
+		"serve":             func() error { return serve(ctx, environ, out) },
+		"migrate up":        func() error { return migrateUp(ctx, environ) },
+		"migrate status":    func() error { return migrateStatus(ctx, environ, out) },
+		"keyset new":        func() error { return newKeyset(out) },
+		"reference config":  func() error { return emit(out, ConfigReference()) },
+		"reference metrics": func() error { return emit(out, MetricsReference()) },
+	}
+	run, ok := commands[strings.Join(args, " ")]
+	if !ok {
+		fmt.Fprint(errs, usage)
+		return exitUsage
+	}
+	if err := run(); err != nil {
+		fmt.Fprintln(errs, "control:", telemetry.Redact(err.Error()))
+		return exitFailed
+	}
+	return exitOK
+}
+
+func serve(ctx context.Context, environ []string, logs io.Writer) error {
+	var cfg Config
+	if err := settings.LoadFrom(Prefix, &cfg, environ); err != nil {
+		return err
+	}
+	a, err := New(ctx, cfg, telemetry.NewLogger(logs, cfg.LogLevel, "control"))
+	if err != nil {
+		return err
+	}
+	return a.Run(ctx)
+}
+
+// MigrateUp brings the schemas of a database and River's tables to this binary's version.
+func MigrateUp(ctx context.Context, url string) error {
+	if err := migrations.Up(ctx, url); err != nil {
+		return err
+	}
+	return jobs.Migrate(ctx, url)
+}
+
+func migrateUp(ctx context.Context, environ []string) error {
+	cfg, err := loadMigrate(environ)
+	if err != nil {
+		return err
+	}
+	return MigrateUp(ctx, cfg.DatabaseURL.Reveal())
+}
+
+func migrateStatus(ctx context.Context, environ []string, out io.Writer) error {
+	cfg, err := loadMigrate(environ)
+	if err != nil {
+		return err
+	}
+	pool, err := pg.Open(ctx, settings.Postgres{DatabaseURL: cfg.DatabaseURL, MaxConns: 2}, "storefront-migrate")
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	behind := false
+	for _, line := range []struct {
+		name string
+		read func() (int64, int64, error)
+	}{
+		{"schema", func() (int64, int64, error) { return migrations.VersionOf(ctx, pool) }},
+		{"job schema", func() (int64, int64, error) { return jobs.Version(ctx, pool) }},
+	} {
+		current, want, err := line.read()
+		if err != nil {
+			return fmt.Errorf("%s: %w", line.name, err)
+		}
+		fmt.Fprintf(out, "%s: %d, this binary wants %d\n", line.name, current, want)
+		behind = behind || current < want
+	}
+	if behind {
+		return fmt.Errorf("the database is behind: run control migrate up")
+	}
+	return nil
+}
+
+func newKeyset(out io.Writer) error {
+	keyset, err := seal.NewKeyset()
+	if err != nil {
+		return err
+	}
+	return emit(out, strings.TrimSpace(string(keyset))+"\n")
+}
+
+func emit(out io.Writer, text string) error {
+	_, err := io.WriteString(out, text)
+	return err
+}

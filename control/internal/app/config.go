@@ -1,0 +1,90 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+
+	"storefront.internal/control/internal/principal"
+	"storefront.internal/control/internal/seal"
+	"storefront.internal/shared/settings"
+)
+
+// Prefix starts every variable of control.
+const Prefix = "CONTROL"
+
+// Config is control's configuration; CONFIG.md is made from its tags.
+type Config struct {
+	settings.Postgres
+	settings.Redis
+	settings.Telemetry
+	Listen          string          `envconfig:"LISTEN" default:":8081" desc:"address of the internal surface"`
+	ErrorsBase      string          `envconfig:"ERRORS_BASE" required:"true" desc:"prefix of a problem's type: a URL that ends with /"`
+	Keyset          settings.Secret `envconfig:"KEYSET" desc:"Tink keyset in JSON that seals secrets at rest, made by control keyset new; this or the file is required"`
+	KeysetFile      string          `envconfig:"KEYSET_FILE" desc:"path of a file with the keyset"`
+	ConnectorTokens settings.Secret `envconfig:"CONNECTOR_TOKENS" required:"true" desc:"connector principals, provider:token[|next token], separated by commas; each token at least 32 characters"`
+	BackendTokens   settings.Secret `envconfig:"BACKEND_TOKENS" desc:"backend principal, token[|next token]; empty: its routes are not mounted"`
+	EngineTokens    settings.Secret `envconfig:"ENGINE_TOKENS" desc:"engine principal, token[|next token]; empty: its routes are not mounted"`
+	ConnectorPepper settings.Secret `envconfig:"CONNECTOR_PEPPER" desc:"pepper of custom connectors' tokens, at least 32 characters; empty: custom connectors are off"`
+}
+
+// minPepper is the shortest pepper, in bytes.
+const minPepper = 32
+
+// Validate implements the check that settings.Load calls. No fault quotes a value.
+func (c *Config) Validate() []error {
+	faults := settings.Listen("LISTEN", c.Listen)
+	if u, err := url.Parse(c.ErrorsBase); err != nil || u.Scheme == "" || u.Host == "" || !strings.HasSuffix(c.ErrorsBase, "/") {
+		faults = append(faults, settings.Faultf("ERRORS_BASE", "must be an absolute URL that ends with /"))
+	}
+	if (c.Keyset == "") == (c.KeysetFile == "") {
+		faults = append(faults, settings.Faultf("KEYSET", "set either this or %s_KEYSET_FILE", Prefix))
+	} else if _, err := c.sealer(); err != nil {
+		faults = append(faults, settings.Faultf("KEYSET", "%v", err))
+	}
+	if _, err := c.principals(); err != nil {
+		faults = append(faults, settings.Faultf("CONNECTOR_TOKENS", "(with %[1]s_BACKEND_TOKENS, %[1]s_ENGINE_TOKENS) %[2]v", Prefix, err))
+	}
+	if n := len(c.ConnectorPepper); n > 0 && n < minPepper {
+		faults = append(faults, settings.Faultf("CONNECTOR_PEPPER", "must be empty or at least %d characters", minPepper))
+	}
+	return faults
+}
+
+func (c *Config) principals() (*principal.Keyring, error) {
+	return principal.Parse(principal.Tokens{
+		Connectors: c.ConnectorTokens.Reveal(), Backend: c.BackendTokens.Reveal(), Engine: c.EngineTokens.Reveal(),
+	})
+}
+
+func (c *Config) sealer() (*seal.Sealer, error) {
+	keyset := []byte(c.Keyset.Reveal())
+	if c.KeysetFile != "" {
+		var err error
+		if keyset, err = os.ReadFile(c.KeysetFile); err != nil {
+			return nil, errors.New("the keyset file cannot be read")
+		}
+	}
+	return seal.Parse(keyset)
+}
+
+// MigrateConfig is what `control migrate` reads: its URL is of a role that owns the schemas, not of the service's role.
+type MigrateConfig struct {
+	DatabaseURL settings.Secret `envconfig:"DATABASE_URL" required:"true"`
+}
+
+// loadMigrate reads its one variable and leaves the service's own alone.
+func loadMigrate(environ []string) (cfg MigrateConfig, err error) {
+	var own []string
+	for _, pair := range environ {
+		if strings.HasPrefix(pair, Prefix+"_DATABASE_URL=") {
+			own = append(own, pair)
+		}
+	}
+	if err := settings.LoadFrom(Prefix, &cfg, own); err != nil {
+		return cfg, fmt.Errorf("migrate: %w", err)
+	}
+	return cfg, nil
+}

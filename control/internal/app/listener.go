@@ -1,0 +1,53 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// listener is an HTTP server as a part of the process.
+type listener struct {
+	address string
+	server  *http.Server
+
+	mu   sync.Mutex
+	addr string
+}
+
+func newListener(address string, server *http.Server) *listener {
+	return &listener{address: address, server: server}
+}
+
+func (l *listener) start(ctx context.Context, failed func(error)) error {
+	socket, err := (&net.ListenConfig{}).Listen(ctx, "tcp", l.address)
+	if err != nil {
+		return fmt.Errorf("internal surface: %w", err)
+	}
+	l.mu.Lock()
+	l.addr = socket.Addr().String()
+	l.mu.Unlock()
+	go func() {
+		if err := l.server.Serve(socket); !errors.Is(err, http.ErrServerClosed) {
+			failed(fmt.Errorf("internal surface: %w", err))
+		}
+	}()
+	return nil
+}
+
+// stop waits for the requests in flight until ctx ends.
+func (l *listener) stop(ctx context.Context) error {
+	if err := l.server.Shutdown(ctx); err != nil {
+		return errors.Join(err, l.server.Close())
+	}
+	return nil
+}
+
+func (l *listener) bound() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.addr
+}

@@ -1,0 +1,85 @@
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"storefront.internal/control/internal/principal"
+	"storefront.internal/shared/ident"
+)
+
+// event is the one log line of a request, filled along the way. It holds an allow-list: no path, no query, no body, no
+// header but the two ids.
+type event struct {
+	requestID  string
+	traceID    string
+	operation  string
+	method     string
+	connection ident.ConnectionID
+	identity   principal.Identity
+	code       string // of a problem
+	err        error  // of a 5xx
+	bytes      int
+	began      time.Time
+}
+
+// unmatched is the operation of a request that met no route.
+const unmatched = "unmatched"
+
+func (a *API) begin(r *http.Request) *event {
+	now := a.cfg.Now()
+	id, ok := ident.RequestID(r.Header.Get("X-Request-Id"))
+	if !ok {
+		_, id, _ = strings.Cut(ident.Mint("req", now), "_")
+	}
+	return &event{requestID: id, traceID: traceID(r.Header.Get("Traceparent")), operation: unmatched, method: knownMethod(r.Method), began: now}
+}
+
+func (a *API) end(ev *event, status int) {
+	took := a.cfg.Now().Sub(ev.began)
+	a.cfg.Metrics.requests.WithLabelValues(ev.operation, strconv.Itoa(status)).Observe(took.Seconds())
+	attrs := []slog.Attr{
+		slog.String("request_id", ev.requestID), slog.String("operation", ev.operation), slog.String("method", ev.method),
+		slog.Int("status", status), slog.Float64("duration_ms", float64(took.Microseconds())/1000),
+		slog.Int("bytes", ev.bytes), slog.String("principal", ev.identity.Door.String()),
+	}
+	attrs = appendText(attrs, "provider", ev.identity.Provider)
+	attrs = appendText(attrs, "connection_id", string(ev.connection))
+	attrs = appendText(attrs, "trace_id", ev.traceID)
+	attrs = appendText(attrs, "code", ev.code)
+	level := slog.LevelInfo
+	if ev.err != nil {
+		level = slog.LevelError
+		attrs = append(attrs, slog.String("error", ev.err.Error()))
+	}
+	a.cfg.Logger.LogAttrs(context.Background(), level, "request", attrs...)
+}
+
+func appendText(attrs []slog.Attr, name, value string) []slog.Attr {
+	if value == "" {
+		return attrs
+	}
+	return append(attrs, slog.String(name, value))
+}
+
+// knownMethod keeps a stranger's text out of the log.
+func knownMethod(m string) string {
+	switch m {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return m
+	}
+	return "other"
+}
+
+// traceID returns the trace id of a W3C traceparent, or nothing.
+func traceID(traceparent string) string {
+	parts := strings.Split(traceparent, "-")
+	if len(parts) < 4 || len(parts[0]) != 2 || len(parts[1]) != 32 || strings.Trim(parts[1], "0123456789abcdef") != "" {
+		return ""
+	}
+	return parts[1]
+}

@@ -1,0 +1,76 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"storefront.internal/control/internal/storekeys"
+	"storefront.internal/shared/storekey"
+)
+
+// maxScopes bounds the array of operation 6; the closed set is smaller, and naming a scope twice is no fault.
+const maxScopes = 64
+
+// keyBody is a key record (spec.md "Storefront API key"). RevokedAt stays null: only live keys are answered.
+type keyBody struct {
+	ID           string           `json:"api_key_id"`
+	ConnectionID string           `json:"connection_id"`
+	Scopes       []storekey.Scope `json:"scopes"`
+	CreatedAt    instant          `json:"created_at"`
+	RevokedAt    *instant         `json:"revoked_at"`
+	Secret       string           `json:"secret,omitempty"`
+}
+
+func newKeyBody(k storekeys.Key) keyBody {
+	return keyBody{ID: string(k.ID), ConnectionID: string(k.ConnectionID), Scopes: k.Scopes, CreatedAt: instant(k.CreatedAt), Secret: k.Secret}
+}
+
+// issueKey is operation 6.
+func (a *API) issueKey(ctx context.Context, r *request) (reply, error) {
+	scopes, err := readScopes(r.http)
+	if err != nil {
+		return reply{}, err
+	}
+	key, err := a.cfg.Keys.Issue(ctx, r.params.connection, scopes)
+	if err != nil {
+		return reply{}, err
+	}
+	return jsonReply(http.StatusCreated, newKeyBody(key))
+}
+
+// readScopes reads the optional body: absent, {} and empty scopes all ask for every scope.
+func readScopes(r *http.Request) ([]string, error) {
+	raw, err := readBody(r)
+	if err != nil || len(raw) == 0 {
+		return nil, err
+	}
+	body, err := parseObject(raw)
+	if err != nil {
+		return nil, err
+	}
+	scopes := body.texts("scopes", maxScopes)
+	return scopes, body.form.err()
+}
+
+// listKeys is operation 7.
+func (a *API) listKeys(ctx context.Context, r *request) (reply, error) {
+	keys, err := a.cfg.Keys.List(ctx, r.params.connection)
+	if err != nil {
+		return reply{}, err
+	}
+	out := struct {
+		Keys []keyBody `json:"keys"`
+	}{Keys: make([]keyBody, 0, len(keys))}
+	for _, k := range keys {
+		out.Keys = append(out.Keys, newKeyBody(k))
+	}
+	return jsonReply(http.StatusOK, out)
+}
+
+// revokeKey is E4.
+func (a *API) revokeKey(ctx context.Context, r *request) (reply, error) {
+	if err := a.cfg.Keys.Revoke(ctx, r.params.connection, r.params.key); err != nil {
+		return reply{}, err
+	}
+	return reply{status: http.StatusNoContent}, nil
+}

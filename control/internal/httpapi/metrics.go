@@ -1,0 +1,26 @@
+package httpapi
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Metrics measures requests.
+type Metrics struct {
+	requests *prometheus.HistogramVec
+	panics   prometheus.Counter
+}
+
+// NewMetrics registers the package's metrics.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "storefront_control_http_request_duration_seconds",
+			Help:    "Time to answer a request of the internal surface, by operation (of openapi.yaml, or unmatched) and HTTP status.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20},
+		}, []string{"operation", "code"}),
+		panics: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "storefront_control_http_panics_total",
+			Help: "Handlers of the internal surface that panicked; each was answered with a 500.",
+		}),
+	}
+	r.MustRegister(m.requests, m.panics)
+	return m
+}

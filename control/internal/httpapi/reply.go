@@ -1,0 +1,66 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"storefront.internal/shared/fault"
+	"storefront.internal/shared/problem"
+)
+
+// reply is an answer before it is written. Answers of this surface hold secrets and buyer data: none may be cached.
+type reply struct {
+	status      int
+	contentType string
+	body        []byte // nil: no body
+}
+
+// jsonReply encodes a body. It cannot fail for the types of this package.
+func jsonReply(status int, v any) (reply, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return reply{}, err
+	}
+	return reply{status: status, contentType: "application/json", body: bytes.TrimSuffix(out.Bytes(), []byte("\n"))}, nil
+}
+
+// problem makes the answer of a failure and notes it in the event.
+func (a *API) problem(h http.Header, ev *event, err error) reply {
+	status, body := a.cfg.Problems.Build(err, ev.requestID)
+	f := fault.From(err)
+	ev.code = string(f.Code)
+	if status >= http.StatusInternalServerError {
+		ev.err = err
+	}
+	if f.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.FormatInt(int64((f.RetryAfter+time.Second-1)/time.Second), 10))
+	}
+	return reply{status: status, contentType: problem.ContentType, body: body}
+}
+
+// write returns the length of the body. A client that has gone away is nobody's failure.
+func (r reply) write(w http.ResponseWriter) int {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	if r.body != nil {
+		h.Set("Content-Type", r.contentType)
+		h.Set("Content-Length", strconv.Itoa(len(r.body)))
+	}
+	w.WriteHeader(r.status)
+	n, _ := w.Write(r.body)
+	return n
+}
+
+// instant is a time of an answer: UTC, to the microsecond, with Z.
+type instant time.Time
+
+// MarshalJSON implements json.Marshaler.
+func (t instant) MarshalJSON() ([]byte, error) {
+	return []byte(time.Time(t).UTC().Truncate(time.Microsecond).Format(`"2006-01-02T15:04:05.999999Z07:00"`)), nil
+}

@@ -1,0 +1,122 @@
+// Package jobs owns control's background work as River jobs. A job is enqueued in the transaction that causes it and
+// carries identifiers only, never a secret: its arguments are shown to operators. The package refuses to hold rules: a
+// worker calls one use case and says when to try again.
+//
+// River's tables lie in schema control; Migrate brings them up and gives control's role what River needs of them.
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+
+	"storefront.internal/shared/ident"
+)
+
+// Schema is where River's tables are.
+const Schema = "control"
+
+// workers is how many jobs one process works at a time.
+const workers = 8
+
+// Inserter enqueues jobs.
+type Inserter struct{ client *river.Client[pgx.Tx] }
+
+// NewInserter returns an Inserter; it works no job.
+func NewInserter(pool *pgxpool.Pool, logger *slog.Logger) (*Inserter, error) {
+	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{Schema: Schema, Logger: quiet(logger)})
+	if err != nil {
+		return nil, fmt.Errorf("job inserter: %w", err)
+	}
+	return &Inserter{client: client}, nil
+}
+
+// EnqueueKeyPush enqueues the push of a key to Redis with the transaction that changes the key.
+func (i *Inserter) EnqueueKeyPush(ctx context.Context, tx pgx.Tx, k ident.KeyID) error {
+	if _, err := i.client.InsertTx(ctx, tx, keyPush{KeyID: k}, nil); err != nil {
+		return fmt.Errorf("enqueue key push: %w", err)
+	}
+	return nil
+}
+
+// Config is what a Runner is made of.
+type Config struct {
+	Pool   *pgxpool.Pool
+	Keys   KeyPusher
+	Logger *slog.Logger
+}
+
+// Runner works jobs.
+type Runner struct{ cfg Config }
+
+// NewRunner returns a Runner.
+func NewRunner(cfg Config) *Runner { return &Runner{cfg: cfg} }
+
+// The pauses of a Runner: between two attempts to start, and for the jobs in flight when it ends.
+const (
+	startEvery  = time.Second
+	stopTimeout = 12 * time.Second
+)
+
+// Run works jobs until the context ends, and then lets those in flight end. While PostgreSQL is away or has not got
+// River's tables, it tries again.
+func (r *Runner) Run(ctx context.Context) error {
+	tick := time.NewTicker(startEvery)
+	defer tick.Stop()
+	for logged := false; ; {
+		client, err := r.start(ctx)
+		if err == nil {
+			<-ctx.Done()
+			return stop(ctx, client)
+		}
+		if !logged && ctx.Err() == nil {
+			logged = true
+			r.cfg.Logger.Warn("jobs do not start; trying on", "error", err.Error())
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func (r *Runner) start(ctx context.Context) (*river.Client[pgx.Tx], error) {
+	all := river.NewWorkers()
+	if err := river.AddWorkerSafely(all, &keyPushWorker{keys: r.cfg.Keys}); err != nil {
+		return nil, fmt.Errorf("job workers: %w", err)
+	}
+	client, err := river.NewClient(riverpgxv5.New(r.cfg.Pool), &river.Config{
+		Schema:                      Schema,
+		Logger:                      quiet(r.cfg.Logger),
+		Workers:                     all,
+		Queues:                      map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: workers}},
+		JobTimeout:                  30 * time.Second,
+		RescueStuckJobsAfter:        5 * time.Minute,
+		CompletedJobRetentionPeriod: time.Hour,
+		SoftStopTimeout:             stopTimeout - 2*time.Second,
+		ReindexerIndexNames:         []string{}, // reindexing is the owner's, and control owns no table
+	})
+	if err != nil {
+		return nil, fmt.Errorf("job client: %w", err)
+	}
+	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
+		return nil, fmt.Errorf("start jobs: %w", err)
+	}
+	return client, nil
+}
+
+func stop(ctx context.Context, client *river.Client[pgx.Tx]) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	if err := client.Stop(ctx); err != nil {
+		return fmt.Errorf("stop jobs: %w", err)
+	}
+	return nil
+}

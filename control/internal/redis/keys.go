@@ -1,0 +1,111 @@
+// Package redis owns what control writes for the edges: a record for each live storefront key, a tombstone for each
+// revoked one, and the key version. Every command is for a single key, so a cluster will do. It refuses to be the truth:
+// PostgreSQL is, and an edge trusts these records only while the version here is not behind.
+//
+// Keys, under the configured prefix: `key:<hex digest>` holds a grant as JSON or the word `revoked`; `keys:version` a
+// decimal; channel `keys:changed` hints that the version rose.
+package redis
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"storefront.internal/shared/storekey"
+)
+
+// The lives of records. A tombstone outlives every fill that began before the revocation.
+const (
+	grantLife     = 24 * time.Hour
+	tombstoneLife = time.Hour
+	tombstone     = "revoked"
+)
+
+// tombstonesAtOnce bounds one pipeline.
+const tombstonesAtOnce = 500
+
+// Keys is what Redis knows of storefront keys.
+type Keys struct {
+	client redis.UniversalClient
+	prefix string
+	raise  *redis.Script
+}
+
+// NewKeys returns the Keys under a prefix.
+func NewKeys(client redis.UniversalClient, prefix string) *Keys {
+	return &Keys{client: client, prefix: prefix, raise: redis.NewScript(`
+		if tonumber(redis.call('GET', KEYS[1]) or '-1') < tonumber(ARGV[1]) then
+			redis.call('SET', KEYS[1], ARGV[1])
+			return 1
+		end
+		return 0`)}
+}
+
+func (k *Keys) record(digest [32]byte) string {
+	return k.prefix + "key:" + hex.EncodeToString(digest[:])
+}
+
+// PutGrant writes the record of a live key unless one is there: a tombstone is never undone.
+func (k *Keys) PutGrant(ctx context.Context, digest [32]byte, g storekey.Grant) error {
+	value, err := json.Marshal(g)
+	if err != nil {
+		return fmt.Errorf("grant: %w", err)
+	}
+	err = k.client.SetArgs(ctx, k.record(digest), value, redis.SetArgs{Mode: "NX", TTL: grantLife}).Err()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return fmt.Errorf("put grant: %w", err)
+	}
+	return nil
+}
+
+// PutTombstones replaces the records of revoked keys.
+func (k *Keys) PutTombstones(ctx context.Context, digests [][32]byte) error {
+	for len(digests) > 0 {
+		n := min(len(digests), tombstonesAtOnce)
+		_, err := k.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for _, d := range digests[:n] {
+				p.Set(ctx, k.record(d), tombstone, tombstoneLife)
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("put tombstones: %w", err)
+		}
+		digests = digests[n:]
+	}
+	return nil
+}
+
+// RaiseVersion publishes a key version unless a greater or equal one is there, and hints at it when it rose.
+func (k *Keys) RaiseVersion(ctx context.Context, version int64) error {
+	text := strconv.FormatInt(version, 10)
+	rose, err := k.raise.Run(ctx, k.client, []string{k.prefix + "keys:version"}, text).Int()
+	if err != nil {
+		return fmt.Errorf("raise key version: %w", err)
+	}
+	if rose == 0 {
+		return nil
+	}
+	if err := k.client.Publish(ctx, k.prefix+"keys:changed", text).Err(); err != nil {
+		return fmt.Errorf("hint at key version: %w", err)
+	}
+	return nil
+}
+
+// Version returns the published key version, -1 when Redis has none.
+func (k *Keys) Version(ctx context.Context) (int64, error) {
+	version, err := k.client.Get(ctx, k.prefix+"keys:version").Int64()
+	if errors.Is(err, redis.Nil) {
+		return -1, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read key version: %w", err)
+	}
+	return version, nil
+}

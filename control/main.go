@@ -1,0 +1,14 @@
+// Command control serves the internal surface and owns schema control: connections, storefront keys, and what people
+// see of the queue to the engine. It also brings the database to its schema. Without arguments it serves.
+package main
+
+import (
+	"context"
+	"os"
+
+	"storefront.internal/control/internal/app"
+)
+
+func main() {
+	os.Exit(app.Main(context.Background(), os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+}
