@@ -1,0 +1,60 @@
+package systemtest
+
+import (
+	"net/http"
+	"testing"
+	"time"
+)
+
+// Redis, Kafka and PostgreSQL are killed one after the other and come back. Without Redis or Kafka nothing is recorded, which
+// the answer says; without PostgreSQL intake goes on. In the end every signal is stored once.
+func TestStoresKilled(t *testing.T) {
+	t.Parallel()
+	stores := newStores(t)
+	x := stores.topology()
+	edge := x.edge()
+	x.relay()
+	s := x.newShop()
+	d := s.recommend(edge)
+	var ids []string
+	known := cartBatch(d, 5)
+	s.must(edge, known)
+	ids = append(ids, idsOf(known)...)
+	x.delivered(t, s, ids, 40*time.Second)
+
+	refusedThenTaken := func(what string, kill, start func()) {
+		t.Helper()
+		batch := cartBatch(d, 5)
+		kill()
+		for range 2 {
+			a, err := s.send(edge, batch, 10*time.Second)
+			if err != nil || a.Status != http.StatusServiceUnavailable || a.Code != "signals_unavailable" {
+				t.Errorf("without %s: %+v %v", what, a, err)
+			}
+		}
+		start()
+		if a := s.resend(edge, batch, 60*time.Second); a.count("accepted") != len(batch) {
+			t.Errorf("after %s came back: %+v", what, a)
+		}
+		ids = append(ids, idsOf(batch)...)
+		x.delivered(t, s, ids, 60*time.Second)
+		if a := s.resend(edge, batch, 20*time.Second); a.count("duplicate") != len(batch) {
+			t.Errorf("a resend after %s came back: %+v", what, a)
+		}
+	}
+	refusedThenTaken("Redis", func() { stores.redis.Kill() }, stores.startRedis)
+	if a := s.resend(edge, known, 20*time.Second); a.count("duplicate") != len(known) {
+		t.Errorf("a Redis that forgot everything made of a stored batch: %+v", a)
+	}
+	refusedThenTaken("Kafka", func() { stores.kafka.Kill() }, stores.startKafka)
+
+	stores.pg.Kill()
+	batch := cartBatch(d, 5)
+	if a := s.must(edge, batch); a.count("accepted") != len(batch) {
+		t.Errorf("without PostgreSQL: %+v", a)
+	}
+	ids = append(ids, idsOf(batch)...)
+	stores.startPostgres()
+	x.delivered(t, s, ids, 60*time.Second)
+	x.drained(t, s)
+}
