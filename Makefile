@@ -34,11 +34,11 @@ test: build ## Run every test on real PostgreSQL, Redis and Kafka (REQUIRE_REAL=
 test-packages:
 	$(TEST) -race -timeout 8m $$(go list work | grep -v '/deploy/systemtest')
 test-system:
-	$(TEST) -timeout 9m storefront.internal/deploy/systemtest/...
+	$(TEST) -parallel 16 -timeout 9m storefront.internal/deploy/systemtest/...
 
 .PHONY: soak
 soak: build ## Run the system tests at full length (SOAKTIME=120m at most)
-	SOAK=1 bin/local exec -- $(TEST) -v -timeout $(SOAKTIME) storefront.internal/deploy/systemtest/...
+	SOAK=1 bin/local exec -- $(TEST) -v -parallel 16 -timeout $(SOAKTIME) storefront.internal/deploy/systemtest/...
 
 .PHONY: bench
 bench: build ## Run the benchmarks (BENCH=pattern)
