@@ -18,6 +18,7 @@ type Recorder struct {
 	log     *slog.Logger
 	metrics *Metrics
 	pause   func(ctx context.Context, attempt int) error
+	queued  func()
 	fault   atomic.Pointer[error]
 }
 
@@ -29,6 +30,8 @@ type Config struct {
 	// Pause waits before an attempt (1 is the first repetition) and returns the context's error when it ends; nil waits
 	// 50 ms, doubled each time up to 5 s, with jitter.
 	Pause func(ctx context.Context, attempt int) error
+	// Queued is told after each commit that put deliveries into the queue; nil tells nobody. It must not wait.
+	Queued func()
 }
 
 // New returns a Recorder.
@@ -36,7 +39,10 @@ func New(c Config) *Recorder {
 	if c.Pause == nil {
 		c.Pause = pause
 	}
-	return &Recorder{store: c.Store, log: c.Logger, metrics: c.Metrics, pause: c.Pause}
+	if c.Queued == nil {
+		c.Queued = func() {}
+	}
+	return &Recorder{store: c.Store, log: c.Logger, metrics: c.Metrics, pause: c.Pause, queued: c.Queued}
 }
 
 // Record stores the batch, however long that takes. Its only errors are the context's; then the batch may or may not
@@ -84,6 +90,9 @@ func (r *Recorder) transact(ctx context.Context, w work) error {
 	}
 	crashpoint.Hit(crashpoint.SinkAfterCommit)
 	r.metrics.committed(w, out, time.Since(began))
+	if out.stored > 0 {
+		r.queued()
+	}
 	return nil
 }
 
