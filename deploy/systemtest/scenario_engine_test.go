@@ -126,9 +126,9 @@ func TestEngineHangsAfterEffect(t *testing.T) {
 		return nil
 	})
 	x.engine.Behave(engine.Behaviours{})
-	v := x.delivered(t, s, idsOf(batch), 40*time.Second)
+	x.delivered(t, s, idsOf(batch), 40*time.Second)
 	x.drained(t, s)
-	if v = x.engineView(t, s.connection); v.exists < len(batch) {
+	if v := x.engineView(t, s.connection); v.exists < len(batch) {
 		t.Errorf("%d answers said `exists`, want at least %d", v.exists, len(batch))
 	}
 }

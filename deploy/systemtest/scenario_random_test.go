@@ -1,7 +1,6 @@
 package systemtest
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -129,7 +128,7 @@ func sameCarts(t *testing.T, v view, want map[lineKey]int) {
 	for key, quantity := range want {
 		if got := v.lines[key]; got.Quantity != quantity {
 			if wrong++; wrong <= 5 {
-				t.Error(fmt.Sprintf("line %v: %d at revision %d, want %d", key, got.Quantity, got.Revision, quantity))
+				t.Errorf("line %v: %d at revision %d, want %d", key, got.Quantity, got.Revision, quantity)
 			}
 		}
 	}

@@ -91,6 +91,14 @@ func (p *Process) Err() error {
 	return p.err
 }
 
+// Ending tells in words how the child ended. It waits for the end.
+func (p *Process) Ending() string {
+	if err := p.Err(); err != nil {
+		return err.Error()
+	}
+	return "without an error"
+}
+
 // Running tells whether the child has not ended yet.
 func (p *Process) Running() bool {
 	select {

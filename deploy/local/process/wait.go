@@ -17,7 +17,7 @@ func (p *Process) WaitReady(ctx context.Context, ready func(context.Context) err
 		}
 		select {
 		case <-p.done:
-			return fmt.Errorf("%s ended before it was ready: %v", p.name, p.err)
+			return fmt.Errorf("%s ended before it was ready: %s", p.name, p.Ending())
 		case <-ctx.Done():
 			return fmt.Errorf("%s is not ready: %w (last: %w)", p.name, ctx.Err(), last)
 		case <-tick.C:

@@ -59,7 +59,9 @@ func (s Settings) Control(listen, admin string) []string {
 }
 
 // Migrate is the environment of `control migrate up`, which owns the schema.
-func (s Settings) Migrate() []string { return append(s.Control("", ""), "CONTROL_DATABASE_URL="+s.Database) }
+func (s Settings) Migrate() []string {
+	return append(s.Control("", ""), "CONTROL_DATABASE_URL="+s.Database)
+}
 
 // Relay is the environment of a relay whose operations port is at admin.
 func (s Settings) Relay(admin string) []string {

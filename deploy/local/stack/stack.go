@@ -125,7 +125,7 @@ func (s *Stack) watch(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	case p := <-died:
-		return fmt.Errorf("%s ended by itself (%v): its log is %s", p.Name(), p.Err(), s.path(p.Name()+".log"))
+		return fmt.Errorf("%s ended by itself (%s): its log is %s", p.Name(), p.Ending(), s.path(p.Name()+".log"))
 	}
 }
 
