@@ -81,8 +81,8 @@ func (c *columns) add(e *Entry) error {
 		return fmt.Errorf("enqueue: an %s awaits no Decision", e.Kind)
 	}
 	lane := laneOf(e.LaneKey)
-	minted, _ := decisionid.MintedAt(e.Awaits)
-	if minted.IsZero() {
+	minted, ok := decisionid.MintedAt(e.Awaits)
+	if !ok {
 		minted = time.Unix(0, 0) // the instant under which the relay stores a Decision whose id carries none
 	}
 	c.conns = append(c.conns, string(e.ConnectionID))

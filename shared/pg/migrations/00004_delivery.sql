@@ -72,7 +72,7 @@ CREATE TABLE delivery.deltas (
     CONSTRAINT deltas_lanes CHECK (lanes BETWEEN 0 AND 255),
     CONSTRAINT deltas_minute CHECK ((dead <> 0) = (minute IS NOT NULL))
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
-GRANT SELECT, INSERT, DELETE ON delivery.deltas TO storefront_relay;
+GRANT SELECT, INSERT, UPDATE, DELETE ON delivery.deltas TO storefront_relay; -- UPDATE: to lock rows and skip locked ones
 GRANT SELECT, INSERT ON delivery.deltas TO storefront_control;
 
 CREATE TABLE delivery.counts (

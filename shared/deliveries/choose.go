@@ -1,0 +1,106 @@
+package deliveries
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// candidate is a delivery that Take chose. awaited: its body is frozen by this lease.
+type candidate struct {
+	Leased
+	awaited bool
+}
+
+const selectUnconfirmed = `
+SELECT seq, id, body, attempts, false, NULL::text
+FROM delivery.entries
+WHERE connection_id = $1 AND kind = $2 AND lane = $3 AND seq = ANY ($4) AND (lane < 8 OR not_before <= now())
+ORDER BY seq
+LIMIT $5`
+
+// selectInOrder takes the first of a lane. One that awaits its Decision is passed over until the row is there or the
+// wait is over; then it goes without engine_ids.
+const selectInOrder = `
+SELECT e.seq, e.id, e.body, e.attempts, e.awaits IS NOT NULL, d.engine_ids
+FROM delivery.entries e
+LEFT JOIN LATERAL (
+    SELECT d.engine_ids::text AS engine_ids, true AS arrived
+    FROM relay.decisions d
+    WHERE d.connection_id = e.connection_id AND d.decision_id = e.awaits AND d.minted_at = e.awaits_minted
+) d ON e.awaits IS NOT NULL
+WHERE e.connection_id = $1 AND e.kind = $2 AND e.lane = $3
+  AND (e.awaits IS NULL OR d.arrived OR e.created_at <= now() - $4::interval)
+ORDER BY e.seq
+LIMIT $5`
+
+const selectAlone = `
+SELECT seq, id, body, attempts, false, NULL::text
+FROM delivery.entries
+WHERE connection_id = $1 AND kind = $2 AND lane = $3 AND lane >= 8 AND not_before <= now()
+ORDER BY not_before
+LIMIT $4`
+
+// choose reads what of a locked lane goes next: what is unconfirmed before anything else.
+func choose(ctx context.Context, tx pgx.Tx, q TakeQuery, l *lane) ([]candidate, error) {
+	limit := q.Limit
+	if l.Alone {
+		limit = min(limit, aloneLimit)
+	}
+	if len(l.unconfirmed) > 0 {
+		chosen, err := candidates(ctx, tx, q, selectUnconfirmed, l.ConnectionID, int16(l.Kind), l.Lane, l.unconfirmed, limit)
+		if err != nil || len(chosen) > 0 {
+			return chosen, err
+		}
+	}
+	if l.Alone {
+		return candidates(ctx, tx, q, selectAlone, l.ConnectionID, int16(l.Kind), l.Lane, limit)
+	}
+	return candidates(ctx, tx, q, selectInOrder, l.ConnectionID, int16(l.Kind), l.Lane, q.DecisionWait, limit)
+}
+
+func candidates(ctx context.Context, tx pgx.Tx, q TakeQuery, sql string, args ...any) ([]candidate, error) {
+	rows, err := tx.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var chosen []candidate
+	size := 0
+	for rows.Next() {
+		var c candidate
+		var engineIDs []byte
+		if err := rows.Scan(&c.Seq, &c.ID, &c.Body, &c.Attempts, &c.awaited, &engineIDs); err != nil {
+			return nil, err
+		}
+		if c.awaited {
+			c.Body = withEngineIDs(c.Body, engineIDs)
+		}
+		size += len(c.Body)
+		if q.MaxBytes > 0 && size > q.MaxBytes && len(chosen) > 0 {
+			break
+		}
+		chosen = append(chosen, c)
+	}
+	rows.Close()
+	return chosen, rows.Err()
+}
+
+// withEngineIDs appends the member engine_ids to a JSON object, unless there is nothing to say.
+func withEngineIDs(body, engineIDs []byte) []byte {
+	engineIDs = bytes.TrimSpace(engineIDs)
+	end := bytes.LastIndexByte(body, '}')
+	if len(engineIDs) == 0 || bytes.Equal(engineIDs, []byte("null")) || end < 0 {
+		return body
+	}
+	head := bytes.TrimRight(body[:end], " \t\r\n")
+	out := make([]byte, 0, len(body)+len(engineIDs)+len(`,"engine_ids":`))
+	out = append(out, head...)
+	if !bytes.HasSuffix(head, []byte("{")) {
+		out = append(out, ',')
+	}
+	out = append(out, `"engine_ids":`...)
+	out = append(out, engineIDs...)
+	return append(out, '}')
+}

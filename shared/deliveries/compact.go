@@ -1,0 +1,66 @@
+package deliveries
+
+import (
+	"context"
+	"fmt"
+)
+
+// compact folds deltas into the counts and wakes lanes, in one statement. ON CONFLICT locks a lane's row before it
+// looks at it, so a lane that is being put to sleep at this moment is woken after it. Rows are taken in the order of
+// their keys everywhere, so compactors do not deadlock.
+const compact = `
+WITH gone AS (
+    DELETE FROM delivery.deltas
+    WHERE delta_id IN (SELECT delta_id FROM delivery.deltas ORDER BY delta_id LIMIT $1 FOR UPDATE SKIP LOCKED)
+    RETURNING connection_id, kind, pending, unconfirmed, dead, minute, lanes
+), sums AS (
+    SELECT connection_id, kind, sum(pending) AS pending, sum(unconfirmed) AS unconfirmed, bit_or(lanes) AS lanes
+    FROM gone
+    GROUP BY connection_id, kind
+), counted AS (
+    INSERT INTO delivery.counts AS c (connection_id, kind, pending, unconfirmed)
+    SELECT connection_id, kind, pending, unconfirmed
+    FROM sums
+    ORDER BY connection_id, kind
+    ON CONFLICT (connection_id, kind) DO UPDATE
+    SET pending = c.pending + excluded.pending, unconfirmed = c.unconfirmed + excluded.unconfirmed
+), buried AS (
+    INSERT INTO delivery.dead_minutes AS m (minute, connection_id, kind, dead)
+    SELECT minute, connection_id, kind, sum(dead)
+    FROM gone
+    WHERE minute IS NOT NULL
+    GROUP BY minute, connection_id, kind
+    ORDER BY minute, kind, connection_id
+    ON CONFLICT (minute, kind, connection_id) DO UPDATE SET dead = m.dead + excluded.dead
+), woken AS (
+    INSERT INTO delivery.lanes AS l (connection_id, kind, lane, ready)
+    SELECT s.connection_id, s.kind, n, true
+    FROM sums s
+    CROSS JOIN generate_series(0, 7) AS n
+    WHERE s.lanes & (1 << n) <> 0
+    ORDER BY s.connection_id, s.kind, n
+    ON CONFLICT (connection_id, kind, lane) DO UPDATE SET ready = true WHERE NOT l.ready
+    RETURNING 1
+)
+SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM woken)`
+
+// compactLimit is how many deltas one compaction folds.
+const compactLimit = 10000
+
+// Compacted is what a compaction did.
+type Compacted struct {
+	Deltas int // folded
+	Woken  int // lanes that slept or did not exist
+}
+
+// More reports whether another compaction would find deltas at once.
+func (c Compacted) More() bool { return c.Deltas == compactLimit }
+
+// Compact folds what transactions appended into the counts, and wakes the lanes that they filled.
+func (s *Store) Compact(ctx context.Context) (Compacted, error) {
+	var c Compacted
+	if err := s.pool.QueryRow(ctx, compact, compactLimit).Scan(&c.Deltas, &c.Woken); err != nil {
+		return c, fmt.Errorf("compact the deltas: %w", err)
+	}
+	return c, nil
+}
