@@ -62,6 +62,7 @@ func runCommand(ctx context.Context, argv, env []string) error {
 	case <-p.Done():
 		return p.Err()
 	case <-ctx.Done():
+		_ = syscall.Kill(-p.Pid(), syscall.SIGTERM) // make and go test do not pass it on to all that they started
 		return errors.Join(ctx.Err(), p.Stop(syscall.SIGTERM, 20*time.Second))
 	}
 }

@@ -100,7 +100,7 @@ func (x *topology) startControl() *node {
 func (x *topology) edge(extra ...string) *node {
 	x.t.Helper()
 	return x.start("edge", x.binaries(extra), func(listen, admin string) []string {
-		return append(append(x.settings.Edge(listen, admin), "EDGE_REDIS_PREFIX="+x.name+":"), extra...)
+		return append(append(x.settings.Edge(listen, admin), "EDGE_REDIS_PREFIX="+x.name+":", "EDGE_ENGINE_DEADLINE=5s"), extra...)
 	})
 }
 
