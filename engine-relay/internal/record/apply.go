@@ -164,4 +164,3 @@ func decisionKeys(fresh []*entry) []DecisionKey {
 	}
 	return keys
 }
-
