@@ -1,0 +1,27 @@
+package stream
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	backoffMin = 50 * time.Millisecond
+	backoffMax = 2 * time.Second
+)
+
+// backoff is a growing pause with jitter.
+type backoff struct{ pause time.Duration }
+
+func newBackoff() *backoff { return &backoff{pause: backoffMin} }
+
+func (b *backoff) reset() { b.pause = backoffMin }
+
+func (b *backoff) wait(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(b.pause/2 + rand.N(b.pause)):
+	}
+	b.pause = min(2*b.pause, backoffMax)
+}
