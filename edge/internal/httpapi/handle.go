@@ -1,0 +1,168 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+
+	"storefront.internal/edge/internal/ratelimit"
+	"storefront.internal/shared/fault"
+	"storefront.internal/shared/ident"
+)
+
+// handle answers a request that was read whole.
+func (s *Server) handle(ctx *fasthttp.RequestCtx) { s.answer(ctx, false) }
+
+// answer runs the checks and the handler, and whatever happens answers and reports once.
+func (s *Server) answer(ctx *fasthttp.RequestCtx, tooLarge bool) {
+	x := &exchange{ctx: ctx, began: s.now(), tooLarge: tooLarge}
+	x.requestID = newRequestID(&ctx.Request.Header, x.began)
+	x.trace = traceparent(ctx.Request.Header.Peek("traceparent"))
+	call, cancel := context.WithTimeout(s.base, callTimeout)
+	x.call = call
+	defer cancel()
+	defer s.report(x)
+	defer s.recovered(x)
+	common(&ctx.Response.Header, x.requestID)
+	if err := s.serve(x); err != nil {
+		s.respondProblem(x, err)
+	}
+	s.limitFields(x)
+}
+
+// recovered answers 500 for a panic: without it, fasthttp would let the process die. The panic's value may quote data,
+// so only its type is told.
+func (s *Server) recovered(x *exchange) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	s.metrics.panics.Inc()
+	s.log.Error("panic in a handler", "request_id", x.requestID, "operation", x.operation(),
+		"type", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
+	x.ctx.Response.Reset()
+	common(&x.ctx.Response.Header, x.requestID)
+	x.ctx.SetConnectionClose()
+	s.respondProblem(x, fault.New(fault.InternalError, ""))
+}
+
+// serve runs the checks in the order of the package comment, then the route's handler.
+func (s *Server) serve(x *exchange) error {
+	r := &x.ctx.Request
+	x.headers = scanHeaders(r.Header.RawHeaders())
+	if err := checkFraming(r, x.headers); err != nil {
+		x.ctx.SetConnectionClose()
+		return err
+	}
+	if r.Header.IsOptions() {
+		preflight(x.ctx)
+		return nil
+	}
+	path, query := target(r.Header.RequestURI())
+	route, id, allow := s.router.match(string(r.Header.Method()), path)
+	if route == nil && len(allow) > 0 {
+		s.respondMethod(x, allow)
+		return nil
+	}
+	if route == nil {
+		return fault.New(fault.NotFound, "There is nothing at this path.")
+	}
+	x.route, x.pathID, x.query = route, id, query
+	x.client = clientAddress(peerAddress(x.ctx), r.Header.PeekAll(fasthttp.HeaderXForwardedFor), s.trusted)
+	if err := s.admit(x); err != nil {
+		return err
+	}
+	if err := checkBody(x, s.beacon); err != nil {
+		return err
+	}
+	return s.work(x)
+}
+
+// admit checks credential, connection, scope and rate.
+func (s *Server) admit(x *exchange) error {
+	if x.route.Scope == "" {
+		return nil
+	}
+	secret, err := s.secret(x)
+	if err != nil {
+		return err
+	}
+	if x.grant, err = s.keys.Resolve(x.call, secret); err != nil {
+		return err
+	}
+	if ident.Valid(ident.Connection, x.pathID) && x.grant.ConnectionID != ident.ConnectionID(x.pathID) {
+		return fault.New(fault.ForbiddenConnection, "The storefront key does not open this connection.")
+	}
+	if !x.grant.Allows(x.route.Scope) {
+		return fault.New(fault.ForbiddenScope, "The storefront key lacks the scope "+string(x.route.Scope)+".")
+	}
+	x.subject = ratelimit.Subject{Key: x.grant.KeyID, Address: x.client}
+	v := s.limiter.Allow(x.subject)
+	x.verdict = &v
+	if !v.Allowed {
+		x.ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(v.RetrySeconds()))
+		return fault.New(fault.RateLimited, "The rate limit of this storefront key or client is used up.")
+	}
+	return nil
+}
+
+// charge takes the rest of a batch's tokens.
+func (s *Server) charge(x *exchange, n int) {
+	if n > 0 {
+		v := s.limiter.Charge(x.subject, n)
+		x.verdict = &v
+	}
+}
+
+// limitFields tells a client how it stands with its quotas, once they were asked.
+func (s *Server) limitFields(x *exchange) {
+	if x.verdict != nil {
+		x.ctx.Response.Header.Set("RateLimit-Policy", s.limiter.Policy())
+		x.ctx.Response.Header.Set("RateLimit", x.verdict.State())
+	}
+}
+
+// checkBody checks what the header says of the body.
+func checkBody(x *exchange, beacon bool) error {
+	if x.tooLarge {
+		x.ctx.SetConnectionClose()
+		return tooLarge()
+	}
+	if x.headers.contentEncoding > 0 {
+		return fault.Invalid("", "content_encoding", "A body with a Content-Encoding is not taken.")
+	}
+	if bodyless(&x.ctx.Request) {
+		return nil
+	}
+	switch mediaType(x.ctx.Request.Header.ContentType()) {
+	case applicationJSON:
+		return nil
+	case textPlain:
+		if beacon && x.route.beacon {
+			return nil
+		}
+	}
+	return fault.Invalid("", "content_type", "The Content-Type must be application/json.")
+}
+
+func tooLarge() error {
+	return fault.New(fault.PayloadTooLarge, "The body is larger than "+strconv.Itoa(MaxBody)+" bytes.")
+}
+
+// work runs the handler within the limits of what may be in work at once. What needs no credential needs no limit.
+func (s *Server) work(x *exchange) error {
+	if x.route.Scope == "" {
+		return x.route.handle(s, x)
+	}
+	n := len(x.ctx.Request.Body())
+	reason, ok := s.shed.enter(n)
+	if !ok {
+		s.metrics.shed.WithLabelValues(reason).Inc()
+		return fault.New(fault.ServiceUnavailable, "Too many requests are in work.")
+	}
+	defer s.shed.leave(n)
+	return x.route.handle(s, x)
+}

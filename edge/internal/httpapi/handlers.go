@@ -1,0 +1,47 @@
+package httpapi
+
+import (
+	"github.com/valyala/fasthttp"
+
+	"storefront.internal/edge/internal/intake"
+	"storefront.internal/edge/internal/recommend"
+	"storefront.internal/shared/signal"
+)
+
+// recordSignals is operation 1.
+func (s *Server) recordSignals(x *exchange) error {
+	results, err := s.signals.Record(x.call, intake.Request{
+		ConnectionID: x.grant.ConnectionID,
+		StoreID:      x.grant.StoreID,
+		Body:         x.ctx.PostBody(),
+		ReceivedAt:   x.began,
+		Audit:        x.audit(),
+	}, func(n int) { s.charge(x, n-1) })
+	if err != nil {
+		return err
+	}
+	respondJSON(x.ctx, fasthttp.StatusAccepted, signal.AppendResults(nil, results))
+	return nil
+}
+
+// recommend is operation E1.
+func (s *Server) recommend(x *exchange) error {
+	answer, err := s.recommendations.Recommend(x.call, recommend.Request{
+		ConnectionID: x.grant.ConnectionID,
+		StoreID:      x.grant.StoreID,
+		Body:         x.ctx.PostBody(),
+		Traceparent:  x.trace,
+	})
+	if err != nil {
+		return err
+	}
+	respondJSON(x.ctx, fasthttp.StatusOK, answer.AppendJSON(nil))
+	return nil
+}
+
+// health is operation 3: the process lives and serves. It asks nobody.
+func (s *Server) health(x *exchange) error {
+	x.ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
+	respondJSON(x.ctx, fasthttp.StatusOK, []byte(`{"status":"ok"}`))
+	return nil
+}

@@ -1,0 +1,51 @@
+package httpapi
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics are the figures of the package.
+type Metrics struct {
+	duration *prometheus.HistogramVec
+	problems *prometheus.CounterVec
+	panics   prometheus.Counter
+	shed     *prometheus.CounterVec
+	server   prometheus.Counter
+}
+
+// NewMetrics registers the figures.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "storefront_edge_http_request_duration_seconds",
+			Help:                        "Time from the start of the handler to its answer, by operationId (also preflight, unknown, unread) and status.",
+			Buckets:                     []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100}, []string{"operation", "code"}),
+		problems: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "storefront_edge_http_problems_total",
+			Help: "Problems that were answered, by operationId and problem code."}, []string{"operation", "problem"}),
+		panics: prometheus.NewCounter(prometheus.CounterOpts{Name: "storefront_edge_http_panics_total",
+			Help: "Panics of handlers, answered 500. Every one is a defect."}),
+		shed: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "storefront_edge_http_shed_total",
+			Help: "Requests refused with 503 because too many requests or body bytes were in work."}, []string{"reason"}),
+		server: prometheus.NewCounter(prometheus.CounterOpts{Name: "storefront_edge_http_connection_errors_total",
+			Help: "Connections that ended in an error: reset, cut off, not HTTP."}),
+	}
+	r.MustRegister(m.duration, m.problems, m.panics, m.shed, m.server)
+	return m
+}
+
+func (m *Metrics) observe(operation string, status int, took time.Duration) {
+	m.duration.WithLabelValues(operation, strconv.Itoa(status)).Observe(took.Seconds())
+}
+
+// Watch registers what is in work now.
+func (s *Server) Watch(r prometheus.Registerer) {
+	gauge := func(name, help string, f func() float64) {
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
+	}
+	gauge("storefront_edge_http_in_flight", "Requests in work.", func() float64 { return float64(s.shed.requests.Load()) })
+	gauge("storefront_edge_http_in_flight_bytes", "Bytes of bodies in work.", func() float64 { return float64(s.shed.bytes.Load()) })
+	gauge("storefront_edge_http_connections", "Open connections.", func() float64 { return float64(s.http.GetOpenConnectionsCount()) })
+}

@@ -1,0 +1,174 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+
+	"storefront.internal/edge/internal/intake"
+	"storefront.internal/shared/problem"
+	"storefront.internal/shared/storekey"
+)
+
+// document loads edge/openapi.yaml once.
+func document(t testing.TB) *openapi3.T {
+	t.Helper()
+	doc, err := loadDocument()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+var loadDocument = sync.OnceValues(func() (*openapi3.T, error) {
+	doc, err := openapi3.NewLoader().LoadFromFile("../../openapi.yaml")
+	if err != nil {
+		return nil, err
+	}
+	return doc, doc.Validate(context.Background())
+})
+
+// The document and the route table say the same, both ways.
+func TestRoutesEqualTheDocument(t *testing.T) {
+	t.Parallel()
+	var documented, served []string
+	for path, item := range document(t).Paths.Map() {
+		for method, op := range item.Operations() {
+			scope, _ := op.Extensions["x-scope"].(string)
+			documented = append(documented, fmt.Sprint(method, " ", path, " ", op.OperationID, " ", scope))
+			if open := op.Security != nil && len(*op.Security) == 0; open != (scope == "") {
+				t.Errorf("%s: security and x-scope disagree", op.OperationID)
+			}
+		}
+	}
+	for _, r := range Routes() {
+		served = append(served, fmt.Sprint(r.Method, " ", r.Path, " ", r.Operation, " ", r.Scope))
+		if _, known := storekey.ParseScope(string(r.Scope)); r.Scope != "" && !known {
+			t.Errorf("%s: unknown scope", r.Operation)
+		}
+	}
+	slices.Sort(documented)
+	slices.Sort(served)
+	if !slices.Equal(documented, served) {
+		t.Errorf("documented:\n%s\nserved:\n%s", strings.Join(documented, "\n"), strings.Join(served, "\n"))
+	}
+}
+
+// Every code of the document is one that the service knows, with the status under which it is documented.
+func TestProblemCodesOfTheDocumentExist(t *testing.T) {
+	t.Parallel()
+	doc := document(t)
+	known := map[string]int{}
+	for _, e := range problem.Entries() {
+		known[string(e.Code)] = e.Status
+	}
+	listed := map[string]bool{}
+	for _, code := range doc.Components.Schemas["ProblemCode"].Value.Enum {
+		listed[code.(string)] = true
+		if known[code.(string)] == 0 {
+			t.Errorf("%v is no code of the service", code)
+		}
+	}
+	for name, response := range doc.Components.Responses {
+		schema := response.Value.Content["application/problem+json"].Schema.Value.AllOf[1].Value
+		codes := schema.Properties["code"].Value.Enum
+		if c := schema.Properties["code"].Value.Const; c != nil {
+			codes = []any{c}
+		}
+		if len(codes) == 0 {
+			t.Errorf("%s names no code", name)
+		}
+		for _, code := range codes {
+			if !listed[code.(string)] {
+				t.Errorf("%s: %v is not in ProblemCode", name, code)
+			}
+		}
+	}
+}
+
+func TestReasonsOfTheDocumentAreTheClosedSet(t *testing.T) {
+	t.Parallel()
+	var documented, real []string
+	for _, reason := range document(t).Components.Schemas["RejectionReason"].Value.Enum {
+		documented = append(documented, reason.(string))
+	}
+	for _, reason := range intake.Reasons() {
+		real = append(real, string(reason))
+	}
+	slices.Sort(documented)
+	if !slices.Equal(documented, real) {
+		t.Errorf("documented %v, want %v", documented, real)
+	}
+}
+
+// checkAgainstDocument checks what every answer carries, and the answer of an operation against its documentation.
+func checkAgainstDocument(t *testing.T, s *Server, method, target string, r *reply) {
+	t.Helper()
+	if got := r.Header.Get("Access-Control-Allow-Origin"); got != "*" {
+		t.Errorf("Access-Control-Allow-Origin %q of %s %s", got, method, target)
+	}
+	if got := r.Header.Get("Access-Control-Expose-Headers"); got != exposeHeaders {
+		t.Errorf("Access-Control-Expose-Headers %q of %s %s", got, method, target)
+	}
+	if r.Header.Get("X-Request-Id") == "" {
+		t.Errorf("no X-Request-Id of %s %s", method, target)
+	}
+	if r.StatusCode >= 400 && method != "HEAD" {
+		checkProblem(t, r)
+	}
+	path, _, _ := strings.Cut(target, "?")
+	route, _, _ := s.router.match(method, []byte(path))
+	if route == nil || method == "HEAD" || r.StatusCode == http.StatusRequestTimeout || r.StatusCode == http.StatusRequestHeaderFieldsTooLarge {
+		return
+	}
+	item := document(t).Paths.Value(route.Path)
+	op := item.GetOperation(method)
+	if op.Responses.Status(r.StatusCode) == nil {
+		t.Errorf("%s: status %d is not documented", route.Operation, r.StatusCode)
+		return
+	}
+	req, err := http.NewRequest(method, "http://edge.example"+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	input := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: req,
+			Route: &routers.Route{Spec: document(t), Path: route.Path, PathItem: item, Method: method, Operation: op}},
+		Status: r.StatusCode, Header: r.Header, Body: io.NopCloser(strings.NewReader(string(r.body))),
+		Options: &openapi3filter.Options{IncludeResponseStatus: true},
+	}
+	if err := openapi3filter.ValidateResponse(context.Background(), input); err != nil {
+		t.Errorf("%s: %v\n%s", route.Operation, err, r.body)
+	}
+}
+
+// checkProblem checks that a problem is the one of the spec's table.
+func checkProblem(t *testing.T, r *reply) {
+	t.Helper()
+	if got := r.Header.Get("Content-Type"); got != problem.ContentType {
+		t.Errorf("Content-Type %q of a problem", got)
+	}
+	p := r.problem(t)
+	for _, e := range problem.Entries() {
+		if string(e.Code) != p.Code {
+			continue
+		}
+		if p.Type != errorsBase+e.Slug() || p.Title != e.Title || p.Status != r.StatusCode || p.Detail == "" || p.RequestID != r.Header.Get("X-Request-Id") {
+			t.Errorf("problem %s does not fit the table or the answer (status %d, X-Request-Id %s)", r.body, r.StatusCode, r.Header.Get("X-Request-Id"))
+		}
+		if p.Code == "invalid_request" && p.Errors == nil {
+			t.Errorf("problem %s has no errors", r.body)
+		}
+		return
+	}
+	t.Errorf("code %q is not of the table", p.Code)
+}

@@ -1,0 +1,158 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"storefront.internal/edge/internal/intake"
+	"storefront.internal/edge/internal/ratelimit"
+	"storefront.internal/edge/internal/recommend"
+	"storefront.internal/shared/problem"
+	"storefront.internal/shared/signal"
+	"storefront.internal/shared/storekey"
+)
+
+// Keys answers what a storefront key opens. Its errors are the faults unauthorized and service_unavailable. It must
+// not keep the secret.
+type Keys interface {
+	Resolve(ctx context.Context, secret []byte) (storekey.Grant, error)
+}
+
+// Signals is the use case of operation 1. It calls charge once, with the number of signals. It must not keep the body.
+type Signals interface {
+	Record(ctx context.Context, req intake.Request, charge func(n int)) ([]signal.Result, error)
+}
+
+// Recommendations is the use case of operation E1. It must not keep the body.
+type Recommendations interface {
+	Recommend(ctx context.Context, req recommend.Request) (*recommend.Answer, error)
+}
+
+// MaxBody is the greatest length of a body (contract, section 1 "Body limits").
+const MaxBody = 256 << 10
+
+// callTimeout bounds the work for one request; operation 1 gives up earlier by itself.
+const callTimeout = 6 * time.Second
+
+// Config is what a Server needs.
+type Config struct {
+	Keys            Keys
+	Signals         Signals
+	Recommendations Recommendations
+	Limiter         *ratelimit.Limiter
+	Problems        *problem.Builder
+	Metrics         *Metrics
+	Logger          *slog.Logger
+	Now             func() time.Time
+
+	TrustedProxies []netip.Prefix
+	Beacon         bool // text/plain with ?key= on operation 1
+	LogSample      int  // one event in so many is logged below status 500; 0 logs none
+	MaxInFlight    int  // default 1024
+	MaxBodyBytes   int  // of all requests in work; default 64 MiB
+	Timeouts       Timeouts
+}
+
+// Timeouts are those of connections. The zero value means the defaults.
+type Timeouts struct{ Read, Write, Idle time.Duration }
+
+// Server is the public listener.
+type Server struct {
+	keys            Keys
+	signals         Signals
+	recommendations Recommendations
+	limiter         *ratelimit.Limiter
+	problems        *problem.Builder
+	metrics         *Metrics
+	log             *slog.Logger
+	now             func() time.Time
+	trusted         []netip.Prefix
+	beacon          bool
+	sample          sampler
+	shed            shed
+	router          *router
+	http            *fasthttp.Server
+	base            context.Context //nolint:containedctx // the parent of every call; ends after the drain
+	end             context.CancelFunc
+}
+
+// New returns a server that does not listen yet.
+func New(c Config) *Server {
+	if c.MaxInFlight <= 0 {
+		c.MaxInFlight = 1024
+	}
+	if c.MaxBodyBytes <= 0 {
+		c.MaxBodyBytes = 64 << 20
+	}
+	s := &Server{
+		keys: c.Keys, signals: c.Signals, recommendations: c.Recommendations, limiter: c.Limiter, problems: c.Problems,
+		metrics: c.Metrics, log: c.Logger, now: c.Now, trusted: c.TrustedProxies, beacon: c.Beacon,
+		sample: sampler{every: c.LogSample}, router: newRouter(Routes()),
+		shed: shed{maxRequests: int64(c.MaxInFlight), maxBytes: int64(c.MaxBodyBytes)},
+	}
+	s.base, s.end = context.WithCancel(context.Background())
+	s.http = newFastHTTP(c.Timeouts, s)
+	return s
+}
+
+// newFastHTTP holds the settings that the library's defaults get wrong for a public listener: no read deadline, parse
+// errors that log the request's head with its credential, bodies without a bound, multipart forms read ahead.
+func newFastHTTP(t Timeouts, s *Server) *fasthttp.Server {
+	return &fasthttp.Server{
+		Handler:                      s.handle,
+		ErrorHandler:                 s.handleReadError,
+		ExpectHandler:                s.handleExpect,
+		ReadTimeout:                  orDefault(t.Read, 10*time.Second),
+		WriteTimeout:                 orDefault(t.Write, 10*time.Second),
+		IdleTimeout:                  orDefault(t.Idle, 60*time.Second),
+		ReadBufferSize:               readBuffer,
+		MaxRequestBodySize:           MaxBody,
+		Concurrency:                  4096,
+		DisablePreParseMultipartForm: true,
+		NoDefaultServerHeader:        true,
+		NoDefaultContentType:         true,
+		SecureErrorLogMessage:        true,
+		CloseOnShutdown:              true,
+		TCPKeepalive:                 true,
+		Logger:                       quietLogger{s},
+	}
+}
+
+// readBuffer also bounds the size of a request's header.
+const readBuffer = 8192
+
+func orDefault(d, fallback time.Duration) time.Duration {
+	if d > 0 {
+		return d
+	}
+	return fallback
+}
+
+// Serve serves the listener until Shutdown.
+func (s *Server) Serve(l net.Listener) error { return s.http.Serve(l) }
+
+// Shutdown stops accepting, closes idle connections, and waits for running requests until ctx ends. Then the calls of
+// those that still run are cancelled.
+func (s *Server) Shutdown(ctx context.Context) error {
+	defer s.end()
+	err := s.http.ShutdownWithContext(ctx)
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// quietLogger counts what fasthttp would log: its texts hold client addresses.
+type quietLogger struct{ s *Server }
+
+// Printf implements fasthttp.Logger.
+func (q quietLogger) Printf(format string, _ ...any) {
+	q.s.metrics.server.Inc()
+	q.s.log.Debug("connection ended in an error", slog.String("kind", format))
+}

@@ -1,0 +1,37 @@
+package recommend
+
+import (
+	"time"
+
+	"storefront.internal/shared/ident"
+	"storefront.internal/shared/signal"
+)
+
+// Answer is what the storefront gets.
+type Answer struct {
+	DecisionID ident.DecisionID
+	Placement  string
+	ServedAt   time.Time
+	Source     string
+	Items      []signal.DecisionItem
+}
+
+// AppendJSON appends the answer's body. None of its texts needs an escape: their forms are checked.
+func (a *Answer) AppendJSON(dst []byte) []byte {
+	dst = append(dst, `{"decision_id":"`...)
+	dst = append(dst, a.DecisionID...)
+	dst = append(dst, `","placement":"`...)
+	dst = append(dst, a.Placement...)
+	dst = append(dst, `","served_at":"`...)
+	dst = signal.AppendTime(dst, a.ServedAt)
+	dst = append(dst, `","source":"`...)
+	dst = append(dst, a.Source...)
+	dst = append(dst, `","items":[`...)
+	for i := range a.Items {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = signal.AppendDecisionItem(dst, &a.Items[i])
+	}
+	return append(dst, "]}"...)
+}
