@@ -1,0 +1,145 @@
+package app
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"storefront.internal/control/internal/jobs"
+	"storefront.internal/shared/pg"
+	"storefront.internal/shared/testkit"
+)
+
+// emptyDatabase makes a database without any schema of ours.
+func emptyDatabase(t *testing.T) string {
+	t.Helper()
+	base := testkit.Postgres(t)
+	name := testkit.Name("storefront_empty_")
+	admin := testkit.Pool(t, base)
+	if _, err := admin.Exec(t.Context(), "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := admin.Exec(context.Background(), "DROP DATABASE "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)"); err != nil {
+			t.Error(err)
+		}
+	})
+	i := strings.LastIndex(base, "/storefront_test_")
+	rest := base[i+1:]
+	if q := strings.IndexByte(rest, '?'); q >= 0 {
+		return base[:i+1] + name + rest[q:]
+	}
+	return base[:i+1] + name
+}
+
+func TestMigrateIsOneCommandForMany(t *testing.T) {
+	t.Parallel()
+	url := emptyDatabase(t)
+	environ := []string{"CONTROL_DATABASE_URL=" + url, "CONTROL_LISTEN=not read"}
+	run := func(args ...string) (int, string) {
+		var out, errs strings.Builder
+		code := Main(t.Context(), args, environ, &out, &errs)
+		return code, out.String() + errs.String()
+	}
+	if code, text := run("migrate", "status"); code != exitFailed || !strings.Contains(text, "schema: 0") {
+		t.Errorf("status of an empty database: %d %s", code, text)
+	}
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			if code, text := run("migrate", "up"); code != exitOK {
+				t.Errorf("up: %d %s", code, text)
+			}
+		})
+	}
+	wg.Wait()
+	if code, text := run("migrate", "status"); code != exitOK || strings.Count(text, "\n") != 2 {
+		t.Errorf("status: %d %s", code, text)
+	}
+	if code, text := run("migrate", "up"); code != exitOK {
+		t.Errorf("up again: %d %s", code, text)
+	}
+	if code, _ := run("migrate", "down"); code != exitUsage {
+		t.Errorf("down: %d", code)
+	}
+}
+
+func TestReadinessNeedsTheSchema(t *testing.T) {
+	t.Parallel()
+	superURL := testkit.Postgres(t) // without River's tables
+	addr, prefix := testkit.Redis(t)
+	b := startBundle(t, superURL, addr, prefix)
+	if status, body := b.ready(b.app); status != 503 || !strings.Contains(body, "job schema") || !strings.Contains(body, "migrate up") {
+		t.Errorf("without the job schema: %d %s", status, body)
+	}
+	if err := jobs.Migrate(t.Context(), superURL); err != nil {
+		t.Fatal(err)
+	}
+	if status, body := b.ready(b.app); status != 200 {
+		t.Errorf("migrated: %d %s", status, body)
+	}
+	con, _ := b.connect("store-1")
+	k := b.issue(con)
+	b.eventually("jobs work although they could not start at first", func() bool {
+		var done int
+		b.scan(&done, `SELECT count(*) FROM control.river_job WHERE state = 'completed'`)
+		return done == 1
+	})
+	b.exec(`DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)`)
+	if status, body := b.ready(b.app); status != 503 || !strings.Contains(body, "[-] schema") {
+		t.Errorf("an older schema: %d %s", status, body)
+	}
+	// Another keyset than the one that sealed what is stored refuses to start.
+	other := b.cfg
+	other.Keyset = newBundle(t).cfg.Keyset
+	a, err := New(t.Context(), other, b.app.logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "keyset") || strings.Contains(err.Error(), k.Secret) {
+		t.Errorf("another keyset: %v", err)
+	}
+}
+
+func TestRolesSufficeAndNoMore(t *testing.T) {
+	t.Parallel()
+	superURL := testkit.PostgresWith(t, river, jobs.Migrate)
+	f := func(role string, allowed bool, statements ...string) {
+		t.Helper()
+		pool := testkit.Pool(t, testkit.PostgresAs(t, superURL, role))
+		for _, sql := range statements {
+			_, err := pool.Exec(t.Context(), "EXPLAIN "+sql)
+			if denied := pg.State(err) == "42501"; denied == allowed || (allowed && err != nil) {
+				t.Errorf("%s: %s: %v", role, sql, err)
+			}
+		}
+	}
+	f("storefront_edge", true,
+		`SELECT k.api_key_id, k.connection_id, c.store_id, k.scopes FROM control.api_keys k JOIN control.connections c USING (connection_id) WHERE k.digest = '\x00' AND k.revoked_at IS NULL`,
+		`SELECT version FROM control.key_version`, `SELECT provider, state FROM control.connections`)
+	f("storefront_edge", false,
+		`SELECT sealed_secret FROM control.api_keys`, `SELECT external_store_id FROM control.connections`,
+		`SELECT store_profile FROM control.connections`, `SELECT token_hmac FROM control.connector_tokens`,
+		`SELECT 1 FROM control.river_job`, `UPDATE control.key_version SET version = 9`,
+		`INSERT INTO control.api_keys (api_key_id) VALUES ('key_x')`, `UPDATE control.api_keys SET revoked_at = NULL`, `DELETE FROM control.api_keys`)
+	f("storefront_relay", false,
+		`SELECT 1 FROM control.api_keys`, `SELECT 1 FROM control.connections`, `SELECT 1 FROM control.connector_tokens`, `SELECT 1 FROM control.river_job`)
+	f("storefront_control", true,
+		`DELETE FROM control.river_job`, `INSERT INTO control.river_leader (elected_at, expires_at, leader_id) VALUES (now(), now(), 'x')`,
+		`UPDATE control.river_queue SET updated_at = now()`, `DELETE FROM control.river_notification`, `SELECT version FROM control.river_migration`)
+	f("storefront_control", false,
+		`DELETE FROM control.api_keys`, `DELETE FROM control.connections`, `DELETE FROM control.connector_tokens`, `DELETE FROM control.key_version`,
+		`INSERT INTO control.key_version (version) VALUES (1)`, `UPDATE control.api_keys SET scopes = '{}'`, `UPDATE control.api_keys SET digest = ''`,
+		`UPDATE control.api_keys SET connection_id = 'con_x'`, `UPDATE control.connections SET store_id = 'str_x'`,
+		`SELECT 1 FROM relay.signals`, `SELECT 1 FROM relay.audit`, `DELETE FROM relay.signals`, `UPDATE delivery.entries SET attempts = 0`,
+		`DELETE FROM delivery.entries`, `SELECT body FROM delivery.entries`, `UPDATE control.river_migration SET version = 1`)
+	pool := testkit.Pool(t, testkit.PostgresAs(t, superURL, "storefront_control"))
+	for _, sql := range []string{`TRUNCATE control.api_keys`, `DROP TABLE control.api_keys`, `ALTER TABLE control.api_keys ADD x int`, `CREATE TABLE control.x (n int)`} {
+		if _, err := pool.Exec(t.Context(), sql); pg.State(err) != "42501" {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+}
