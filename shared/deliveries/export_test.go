@@ -1,0 +1,4 @@
+package deliveries
+
+// SelectView is the statement whose plan is tested.
+const SelectView = selectView

@@ -1,0 +1,218 @@
+package deliveries_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"storefront.internal/shared/deliveries"
+	"storefront.internal/shared/ident"
+)
+
+// model is what the queue must be like: a map from id to what became of it.
+type model struct {
+	*queue
+	rt      *rapid.T
+	next    int
+	state   map[string]string // pending, delivered, dead
+	bytes   map[string]string // as first leased
+	doubt   map[string]bool   // unconfirmed
+	leases  []*deliveries.Lease
+	expired map[*deliveries.Lease]bool
+}
+
+// TestLifecycle plays random operations on real PostgreSQL against the model.
+func TestLifecycle(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		q.admin(`TRUNCATE delivery.entries, delivery.lanes, delivery.deltas, delivery.counts, delivery.dead, delivery.dead_minutes`)
+		m := &model{queue: q, rt: rt, state: map[string]string{}, bytes: map[string]string{}, doubt: map[string]bool{}, expired: map[*deliveries.Lease]bool{}}
+		rt.Repeat(map[string]func(*rapid.T){
+			"":        m.check,
+			"enqueue": m.add,
+			"compact": func(*rapid.T) { q.compact() },
+			"take":    m.lease,
+			"settle":  m.finish,
+			"expire":  m.expireAll,
+			"due":     func(*rapid.T) { q.due() },
+			"replay":  m.replay,
+		})
+	})
+}
+
+func (m *model) add(rt *rapid.T) {
+	var entries []deliveries.Entry
+	for range rapid.IntRange(1, 6).Draw(rt, "n") {
+		m.next++
+		id := fmt.Sprintf("sig_%d", m.next)
+		c := ident.ConnectionID(fmt.Sprint("con_", rapid.IntRange(0, 1).Draw(rt, "connection")))
+		entries = append(entries, interaction(c, fmt.Sprint("dec_", rapid.IntRange(0, 2).Draw(rt, "decision")), id))
+		m.state[id] = "pending"
+	}
+	m.enqueueOnly(entries...)
+}
+
+func (m *model) lease(rt *rapid.T) {
+	tq := query()
+	tq.Limit = rapid.IntRange(1, 4).Draw(rt, "limit")
+	l := m.take(tq)
+	if l == nil {
+		return
+	}
+	for old := range m.expired {
+		if old.ConnectionID == l.ConnectionID && old.Lane == l.Lane {
+			for _, e := range old.Entries {
+				m.doubt[e.ID] = true
+			}
+			delete(m.expired, old)
+		}
+	}
+	for _, e := range l.Entries {
+		if m.state[e.ID] != "pending" {
+			rt.Fatalf("took %s, which is %s", e.ID, m.state[e.ID])
+		}
+		if first, ok := m.bytes[e.ID]; ok && first != string(e.Body) {
+			rt.Fatalf("%s had the bytes %s, has %s", e.ID, first, e.Body)
+		}
+		m.bytes[e.ID] = string(e.Body)
+		if e.Unconfirmed != m.doubt[e.ID] {
+			rt.Fatalf("%s is unconfirmed: %v, want %v", e.ID, e.Unconfirmed, m.doubt[e.ID])
+		}
+	}
+	if l.Entries[0].Unconfirmed != l.Entries[len(l.Entries)-1].Unconfirmed {
+		rt.Fatal("unconfirmed ones go with others")
+	}
+	m.leases = append(m.leases, l)
+}
+
+func (m *model) finish(rt *rapid.T) {
+	if len(m.leases) == 0 {
+		return
+	}
+	i := rapid.IntRange(0, len(m.leases)-1).Draw(rt, "lease")
+	l := m.leases[i]
+	m.leases = slices.Delete(m.leases, i, i+1)
+	var outcomes []deliveries.Outcome
+	for _, e := range l.Entries {
+		o := deliveries.Outcome{Seq: e.Seq, Reason: "x", RetryIn: time.Hour}
+		o.Fate = deliveries.Fate(rapid.IntRange(0, 3).Draw(rt, "fate")) // 0: untouched
+		o.Unconfirmed = o.Fate == deliveries.Failed && rapid.Bool().Draw(rt, "unconfirmed")
+		o.Aside = o.Fate == deliveries.Failed && rapid.Bool().Draw(rt, "aside")
+		if o.Fate != 0 {
+			outcomes = append(outcomes, o)
+		}
+	}
+	_, err := m.relay.Settle(context.Background(), l, settlement(outcomes...))
+	if errors.Is(err, deliveries.ErrFenced) {
+		if m.current(l) {
+			rt.Fatal("fenced, though nobody took the lane since")
+		}
+		return
+	}
+	if err != nil {
+		rt.Fatal(err)
+	}
+	delete(m.expired, l) // it expired, but nobody took the lane before it was settled
+	for _, o := range outcomes {
+		id := l.Entries[slices.IndexFunc(l.Entries, func(e deliveries.Leased) bool { return e.Seq == o.Seq })].ID
+		switch {
+		case o.Fate == deliveries.Delivered:
+			m.state[id] = "delivered"
+		case o.Fate == deliveries.Died:
+			m.state[id] = "dead"
+		case o.Unconfirmed:
+			m.doubt[id] = true
+		}
+		if o.Fate != deliveries.Failed {
+			delete(m.doubt, id)
+		}
+	}
+}
+
+// current reports whether a lease is still the last of its lane.
+func (m *model) current(l *deliveries.Lease) bool {
+	return scan[int64](m.queue, `SELECT fence FROM delivery.lanes WHERE connection_id = $1 AND kind = $2 AND lane = $3`,
+		l.ConnectionID, int16(l.Kind), l.Lane) == l.Fence
+}
+
+func (m *model) expireAll(*rapid.T) {
+	for _, l := range m.leases {
+		if m.current(l) {
+			m.expired[l] = true
+		}
+	}
+	m.expire()
+}
+
+func (m *model) replay(rt *rapid.T) {
+	n := 0
+	for id, s := range m.state {
+		if s == "dead" && m.bytes[id] != "" {
+			n++
+		}
+	}
+	got := 0
+	for _, c := range []ident.ConnectionID{"con_0", "con_1"} {
+		k, err := m.control.Replay(context.Background(), deliveries.ReplayQuery{ConnectionID: c})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		got += k
+	}
+	if got != n {
+		rt.Fatalf("replayed %d, want %d", got, n)
+	}
+	for id, s := range m.state {
+		if s == "dead" {
+			m.state[id] = "pending"
+		}
+	}
+}
+
+// check compares the model, the view and the rows.
+func (m *model) check(rt *rapid.T) {
+	m.recount()
+	want := map[string]int64{}
+	for _, s := range m.state {
+		want[s]++
+	}
+	v := m.view()
+	if v.Total.Pending != want["pending"] || v.Total.DeadLast24h != want["dead"] {
+		rt.Fatalf("the view says %+v, the model %v", v.Total, want)
+	}
+	// What an expired lease was sending is counted when its lane is taken again.
+	rows, err := m.pools.admin.Query(context.Background(),
+		`SELECT e.id FROM delivery.entries e JOIN delivery.lanes l USING (connection_id, kind, lane) WHERE e.seq = ANY (l.unconfirmed)`)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	got := map[string]bool{}
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			rt.Fatal(err)
+		}
+		got[id] = true
+	}
+	for old := range m.expired {
+		for _, e := range old.Entries {
+			delete(got, e.ID) // a look at the lane that leased nothing may have counted it already
+		}
+	}
+	doubt := maps.Clone(m.doubt)
+	for old := range m.expired {
+		for _, e := range old.Entries {
+			delete(doubt, e.ID)
+		}
+	}
+	if !maps.Equal(got, doubt) {
+		rt.Fatalf("unconfirmed %v, the model %v", slices.Collect(maps.Keys(got)), slices.Collect(maps.Keys(doubt)))
+	}
+}

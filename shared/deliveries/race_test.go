@@ -1,0 +1,125 @@
+package deliveries_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"storefront.internal/shared/deliveries"
+	"storefront.internal/shared/ident"
+)
+
+// TestNoLostWakeUp: writers, compactors and workers at once; whoever sleeps is woken, and in the end everything went
+// out once per lease, nothing waits, and the counts are zero.
+func TestNoLostWakeUp(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	const writers, rounds, per = 2, 60, 5
+	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	defer cancel()
+	var enqueued, settled atomic.Int64
+	var writing, working sync.WaitGroup
+	for n := range writers {
+		writing.Go(func() {
+			for r := range rounds {
+				var entries []deliveries.Entry
+				for i := range per {
+					c := ident.ConnectionID(fmt.Sprint("con_", rand.IntN(3)))
+					entries = append(entries, interaction(c, fmt.Sprint("dec_", rand.IntN(20)), fmt.Sprintf("sig_%d_%d_%d", n, r, i)))
+				}
+				err := pgx.BeginFunc(ctx, q.pools.admin, func(tx pgx.Tx) error { return deliveries.Enqueue(ctx, tx, entries) })
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				enqueued.Add(per)
+			}
+		})
+	}
+	done := make(chan struct{})
+	for n := range 3 {
+		working.Go(func() {
+			for {
+				if n == 0 {
+					if _, err := q.relay.Compact(ctx); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+				l, err := q.relay.Take(ctx, query())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if l == nil {
+					select {
+					case <-done:
+						if settled.Load() == enqueued.Load() {
+							return
+						}
+					case <-ctx.Done():
+						t.Error("something waits and nobody is woken")
+						return
+					default:
+					}
+					continue
+				}
+				s, err := q.relay.Settle(ctx, l, settlement(delivered(l)...))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				settled.Add(int64(s.Delivered))
+			}
+		})
+	}
+	writing.Wait()
+	close(done)
+	working.Wait()
+	q.compact()
+	q.recount()
+	if settled.Load() != writers*rounds*per {
+		t.Errorf("settled %d of %d", settled.Load(), writers*rounds*per)
+	}
+	if n := scan[int](q, `SELECT count(*) FROM delivery.counts WHERE pending <> 0 OR unconfirmed <> 0`); n != 0 {
+		t.Errorf("%d counts are not zero", n)
+	}
+}
+
+// TestOneSettlesPerFence: of two that hold the same lane over an expiry, exactly the later one settles.
+func TestOneSettlesPerFence(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	for i := range 30 {
+		q.enqueue(interaction(shop, "dec_1", fmt.Sprintf("sig_%d", i)))
+		first := q.mustTake()
+		q.expire()
+		second := q.mustTake()
+		var wg sync.WaitGroup
+		var won, lost atomic.Int32
+		for _, l := range []*deliveries.Lease{first, second} {
+			wg.Go(func() {
+				switch _, err := q.relay.Settle(context.Background(), l, settlement(delivered(l)...)); {
+				case err == nil && l == second:
+					won.Add(1)
+				case errors.Is(err, deliveries.ErrFenced) && l == first:
+					lost.Add(1)
+				default:
+					t.Errorf("fence %d of %d: %v", l.Fence, second.Fence, err)
+				}
+			})
+		}
+		wg.Wait()
+		if won.Load() != 1 || lost.Load() != 1 {
+			t.Fatal("not exactly one settled")
+		}
+		q.recount()
+	}
+}
