@@ -1,0 +1,419 @@
+package deliver
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"storefront.internal/shared/deliveries"
+)
+
+// fakeStore hands out the leases that it was given, one at a time, and keeps what came of them.
+type fakeStore struct {
+	mu        sync.Mutex
+	leases    []*deliveries.Lease
+	limits    []int
+	settled   []deliveries.Settlement
+	settleErr []error // of the next settlements
+	calls     []string
+	blocked   bool
+	woken     int
+	stopped   bool
+}
+
+func (f *fakeStore) lock() func() { f.mu.Lock(); return f.mu.Unlock }
+
+func (f *fakeStore) Take(_ context.Context, q deliveries.TakeQuery) (*deliveries.Lease, error) {
+	defer f.lock()()
+	if f.blocked {
+		return nil, deliveries.ErrBlocked
+	}
+	for i, l := range f.leases {
+		if !slices.Contains(q.Kinds, l.Kind) || l.Alone && q.InOrderOnly {
+			continue
+		}
+		f.limits = append(f.limits, q.Limit)
+		f.leases = slices.Delete(f.leases, i, i+1)
+		return l, nil
+	}
+	return nil, nil
+}
+
+func (f *fakeStore) Settle(_ context.Context, _ *deliveries.Lease, s deliveries.Settlement) (deliveries.Settled, error) {
+	defer f.lock()()
+	if len(f.settleErr) > 0 {
+		err := f.settleErr[0]
+		f.settleErr = f.settleErr[1:]
+		if err != nil {
+			return deliveries.Settled{}, err
+		}
+	}
+	f.settled = append(f.settled, s)
+	return deliveries.Settled{Delivered: len(s.Outcomes)}, nil
+}
+
+func (f *fakeStore) note(what string) error {
+	defer f.lock()()
+	f.calls = append(f.calls, what)
+	return nil
+}
+
+func (f *fakeStore) Block(context.Context, deliveries.Credential) error {
+	_ = f.note("block")
+	defer f.lock()()
+	f.blocked = true
+	return nil
+}
+func (f *fakeStore) Unblock(context.Context, deliveries.Credential) error { return f.note("unblock") }
+func (f *fakeStore) Reprobe(context.Context, deliveries.Credential, time.Duration) error {
+	return f.note("reprobe")
+}
+func (f *fakeStore) Heartbeat(_ context.Context, r deliveries.Relay) error {
+	if !r.Configured {
+		return f.note("beat disabled")
+	}
+	return nil
+}
+func (f *fakeStore) Stopped(context.Context, string) error {
+	defer f.lock()()
+	f.stopped = true
+	return nil
+}
+func (f *fakeStore) Compact(context.Context) (deliveries.Compacted, error) {
+	defer f.lock()()
+	n := f.woken
+	f.woken = 0
+	return deliveries.Compacted{Woken: n}, nil
+}
+func (f *fakeStore) ViewOf(context.Context, deliveries.Kind) (deliveries.View, error) {
+	return deliveries.View{}, nil
+}
+
+// script answers requests in turn; the last answer goes on.
+type script struct {
+	mu      sync.Mutex
+	replies []func(ctx context.Context, bodies [][]byte) Reply
+	sent    []string
+	at      []time.Time
+}
+
+func (s *script) Credential() deliveries.Credential { return deliveries.Credential{1} }
+
+func (s *script) Send(ctx context.Context, _ deliveries.Kind, bodies [][]byte) Reply {
+	s.mu.Lock()
+	answer := s.replies[0]
+	if len(s.replies) > 1 {
+		s.replies = s.replies[1:]
+	}
+	whole := ""
+	for _, b := range bodies {
+		whole += string(b)
+	}
+	s.sent, s.at = append(s.sent, whole), append(s.at, time.Now())
+	s.mu.Unlock()
+	return answer(ctx, bodies)
+}
+
+func says(status int) func(context.Context, [][]byte) Reply {
+	return func(context.Context, [][]byte) Reply { return Reply{Sent: Answered, Status: status} }
+}
+
+func takes(_ context.Context, bodies [][]byte) Reply {
+	r := Reply{Sent: Answered, Status: 200}
+	for range bodies {
+		r.Results = append(r.Results, Result{Status: Created})
+	}
+	return r
+}
+
+func notSent(context.Context, [][]byte) Reply {
+	return Reply{Sent: NotSent, Err: errors.New("refused")}
+}
+
+// lease holds one delivery per letter.
+func lease(letters string) *deliveries.Lease {
+	l := &deliveries.Lease{Kind: deliveries.Interaction, ConnectionID: "con_1"}
+	for i, c := range letters {
+		l.Entries = append(l.Entries, deliveries.Leased{Seq: int64(i + 1), ID: string(c), Body: []byte(string(c))})
+	}
+	return l
+}
+
+// play runs a worker over the leases until nothing moves any more, for the time given.
+func play(t *testing.T, store *fakeStore, engine *script, d time.Duration) {
+	t.Helper()
+	w := New(Config{Store: store, Engine: engine, RelayID: "r", Workers: 1})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = w.Run(ctx) }()
+	time.Sleep(d)
+	cancel()
+	<-done
+	if !store.stopped {
+		t.Error("did not sign off")
+	}
+}
+
+func fates(s deliveries.Settlement) string {
+	text := ""
+	for _, o := range s.Outcomes {
+		text += map[deliveries.Fate]string{deliveries.Delivered: "d", deliveries.Died: "x", deliveries.Failed: "f"}[o.Fate]
+		if o.Unconfirmed {
+			text += "?"
+		}
+		if o.Aside {
+			text += "!"
+		}
+	}
+	return text
+}
+
+func TestBisect(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &fakeStore{leases: []*deliveries.Lease{lease("abXdeXg")}}
+		engine := &script{}
+		engine.replies = append(engine.replies, func(ctx context.Context, bodies [][]byte) Reply {
+			for _, b := range bodies {
+				if string(b) == "X" {
+					return says(422)(ctx, bodies)
+				}
+			}
+			return takes(ctx, bodies)
+		})
+		play(t, store, engine, time.Second)
+		if len(store.settled) != 1 || fates(store.settled[0]) != "ddxddxd" {
+			t.Fatalf("settled %+v", store.settled)
+		}
+		order := ""
+		for _, o := range store.settled[0].Outcomes {
+			order += string(rune('0' + o.Seq))
+			if o.Fate == deliveries.Died && o.Reason != "http_422" {
+				t.Errorf("reason %q", o.Reason)
+			}
+		}
+		if order != "1234567" {
+			t.Errorf("split out of order: %s", order)
+		}
+	})
+}
+
+func TestMixedResults(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &fakeStore{leases: []*deliveries.Lease{lease("abcd")}}
+		engine := &script{replies: []func(context.Context, [][]byte) Reply{func(context.Context, [][]byte) Reply {
+			return Reply{Sent: Answered, Status: 200, Results: []Result{{Status: Created}, {Status: Rejected, Reason: "odd"}, {}, {Status: Exists}}}
+		}}}
+		play(t, store, engine, time.Second)
+		if got := fates(store.settled[0]); got != "dxf?d" {
+			t.Errorf("fates %s", got)
+		}
+		if r := store.settled[0].Outcomes[1].Reason; r != "rejected: odd" {
+			t.Errorf("reason %q", r)
+		}
+	})
+}
+
+// TestUnauthorized: nothing loses an attempt, and nothing more is sent.
+func TestUnauthorized(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &fakeStore{leases: []*deliveries.Lease{lease("ab"), lease("cd")}}
+		engine := &script{replies: []func(context.Context, [][]byte) Reply{says(401)}}
+		play(t, store, engine, time.Hour)
+		if len(engine.sent) != 1 || len(store.settled) != 1 || fates(store.settled[0]) != "" || !slices.Equal(store.calls, []string{"block"}) {
+			t.Errorf("sent %v, settled %v, calls %v", engine.sent, store.settled, store.calls)
+		}
+	})
+}
+
+func TestProbeOfACredential(t *testing.T) {
+	t.Parallel()
+	f := func(reply func(context.Context, [][]byte) Reply, want string) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			l := lease("a")
+			l.Probe = true
+			store := &fakeStore{leases: []*deliveries.Lease{l}}
+			play(t, store, &script{replies: []func(context.Context, [][]byte) Reply{reply}}, time.Second)
+			if !slices.Equal(store.calls, []string{want}) {
+				t.Errorf("calls %v, want %s", store.calls, want)
+			}
+		})
+	}
+	f(takes, "unblock")
+	f(says(401), "block")
+	f(says(404), "unblock")
+	f(says(503), "reprobe")
+	f(notSent, "reprobe")
+}
+
+// TestSecondFailure: what may be one delivery's doing goes aside with its second failure, what is the engine's does not.
+func TestSecondFailure(t *testing.T) {
+	t.Parallel()
+	f := func(reply func(context.Context, [][]byte) Reply, attempts int, want string) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			l := lease("ab")
+			for i := range l.Entries {
+				l.Entries[i].Attempts = attempts
+			}
+			store := &fakeStore{leases: []*deliveries.Lease{l}}
+			play(t, store, &script{replies: []func(context.Context, [][]byte) Reply{reply}}, time.Second)
+			if got := fates(store.settled[0]); got != want {
+				t.Errorf("after %d: %s, want %s", attempts, got, want)
+			}
+			if rests := store.settled[0].Rest > 0; rests != (want == "ff" || want == "f?f?") {
+				t.Errorf("the lane rests %v", store.settled[0].Rest)
+			}
+		})
+	}
+	unanswered := func(context.Context, [][]byte) Reply { return Reply{} }
+	f(says(500), 0, "ff")
+	f(says(500), 1, "f!f!")
+	f(unanswered, 0, "f?f?")
+	f(unanswered, 1, "f?!f?!")
+	for _, n := range []int{301, 403, 404, 405, 429} {
+		f(says(n), 5, "ff")
+	}
+	f(notSent, 5, "ff")
+}
+
+// TestAloneEachInItsOwnRequest stops at the first that fails and leaves the rest as it was.
+func TestAloneEachInItsOwnRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := lease("abcd")
+		l.Alone = true
+		store := &fakeStore{leases: []*deliveries.Lease{l}}
+		engine := &script{replies: []func(context.Context, [][]byte) Reply{takes, says(400), says(500), takes}}
+		play(t, store, engine, time.Second)
+		if !slices.Equal(engine.sent, []string{"a", "b", "c"}) || fates(store.settled[0]) != "dxf!" {
+			t.Errorf("sent %v, settled %s", engine.sent, fates(store.settled[0]))
+		}
+	})
+}
+
+// TestOutage: a failing engine gets three batches, then one delivery at a time, ever more rarely; then everything.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &fakeStore{}
+		for range 40 {
+			store.leases = append(store.leases, lease("ab"))
+		}
+		engine := &script{}
+		for range 20 {
+			engine.replies = append(engine.replies, notSent)
+		}
+		engine.replies = append(engine.replies, takes)
+		play(t, store, engine, 10*time.Minute)
+		if want := []int{200, 200, 200, 1, 1, 1}; !slices.Equal(store.limits[:6], want) {
+			t.Errorf("limits %v", store.limits)
+		}
+		for i := 8; i < 20; i++ {
+			if gap := engine.at[i].Sub(engine.at[i-1]); gap < 7*time.Second || gap > 16*time.Second {
+				t.Errorf("%v before probe %d", gap, i)
+			}
+		}
+		if len(store.leases) != 0 || len(engine.sent) != 40 {
+			t.Errorf("%d leases left, %d sent", len(store.leases), len(engine.sent))
+		}
+	})
+}
+
+func TestRetryAfterHoldsTheEngine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &fakeStore{leases: []*deliveries.Lease{lease("a"), lease("b")}}
+		engine := &script{replies: []func(context.Context, [][]byte) Reply{
+			func(context.Context, [][]byte) Reply {
+				return Reply{Sent: Answered, Status: 429, RetryAfter: time.Minute}
+			}, takes,
+		}}
+		play(t, store, engine, 2*time.Minute)
+		if len(engine.at) != 2 || engine.at[1].Sub(engine.at[0]) < time.Minute {
+			t.Errorf("sent at %v", engine.at)
+		}
+		if store.settled[0].Rest != time.Minute {
+			t.Errorf("the lane rests %v", store.settled[0].Rest)
+		}
+	})
+}
+
+// TestStop: a request under way gets the grace, is then unconfirmed, and its lane is given back.
+func TestStop(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &fakeStore{leases: []*deliveries.Lease{lease("ab")}}
+		engine := &script{replies: []func(context.Context, [][]byte) Reply{func(ctx context.Context, _ [][]byte) Reply {
+			<-ctx.Done()
+			return Reply{Err: ctx.Err()}
+		}}}
+		began := time.Now()
+		play(t, store, engine, time.Second)
+		if took := time.Since(began); took != 6*time.Second {
+			t.Errorf("stopped after %v, want the second and the grace of five", took)
+		}
+		if len(store.settled) != 1 || fates(store.settled[0]) != "f?f?" {
+			t.Errorf("settled %+v", store.settled)
+		}
+	})
+}
+
+func TestSettleIsRepeated(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &fakeStore{leases: []*deliveries.Lease{lease("a")}, settleErr: []error{errors.New("cut"), nil}}
+		engine := &script{replies: []func(context.Context, [][]byte) Reply{takes}}
+		play(t, store, engine, time.Minute)
+		if len(engine.sent) != 1 || len(store.settled) != 1 {
+			t.Errorf("sent %v, settled %d times", engine.sent, len(store.settled))
+		}
+	})
+}
+
+func TestDisabled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &fakeStore{leases: []*deliveries.Lease{lease("a")}}
+		w := New(Config{Store: store, RelayID: "r"})
+		ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
+		defer cancel()
+		_ = w.Run(ctx)
+		if len(store.leases) != 1 || len(store.calls) != 2 {
+			t.Errorf("leases %d, calls %v", len(store.leases), store.calls)
+		}
+	})
+}
+
+// TestNudge: a nudge folds at once and wakes a worker that sleeps.
+func TestNudge(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &fakeStore{}
+		engine := &script{replies: []func(context.Context, [][]byte) Reply{takes}}
+		w := New(Config{Store: store, Engine: engine, RelayID: "r", Workers: 2, Poll: time.Hour, Compact: time.Hour})
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan struct{})
+		go func() { defer close(done); _ = w.Run(ctx) }()
+		synctest.Wait()
+		began := time.Now()
+		store.mu.Lock()
+		store.leases, store.woken = append(store.leases, lease("a")), 1
+		store.mu.Unlock()
+		w.Nudge()
+		w.Nudge()
+		synctest.Wait()
+		if len(engine.sent) != 1 || !time.Now().Equal(began) {
+			t.Errorf("sent %v after %v", engine.sent, time.Since(began))
+		}
+		cancel()
+		<-done
+	})
+}
