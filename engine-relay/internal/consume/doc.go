@@ -1,10 +1,11 @@
 // Package consume owns the way from the topics to the sink: it gathers what the partitions of a generation bring into
-// batches, gives them to one or two sink workers, and moves offsets once everything before them lies stored or parked.
+// loads of a transaction's size, gives them to one or two sink workers, and says which fetched batches lie whole in
+// the store or parked.
 //
-//	fetchers ──▶ gather ──▶ worker ──▶ record.Record ──▶ done ──▶ commit
-//	                └─────▶ worker ──▶ …                   └ only up to the first batch that is not done
+//	fetchers ──▶ gather ──▶ worker ──▶ record.Record ──▶ Done
+//	                └─────▶ worker ──▶ record.Record ──▶ Done
 //
-// When the workers are idle a record leaves at once; under load a batch grows while they are busy. A record of a newer
+// When the workers are idle a record leaves at once; under load a load grows while they are busy. A record of a newer
 // schema version halts its partition, and that alone, until another relay reads it: nothing of it is skipped.
 //
 // The package refuses to look into records (package record does) and to talk to Kafka (package stream of shared does).

@@ -70,9 +70,9 @@ func TestWhatIsNoRecordIsParked(t *testing.T) {
 	strange.ItemID = ident.ItemID("no id")
 	noUUID := request(click("b"))
 	noUUID.RecordID = "7"
-	b.record(t, message(signalsTopic, []byte{0xff, 0}), message(decisionsTopic, []byte("{}")), signalsOf(noUUID),
+	b.record(t, message(signalsTopic, []byte{0xff, 0}), message(decisionsTopic, []byte("{}")), message(signalsTopic, nil), signalsOf(noUUID),
 		batchOf(strange, click("c")))
-	expect(t, "undecodable", b.count(t, "relay.parked WHERE reason = 'undecodable' AND signal_index = -1"), 2)
+	expect(t, "undecodable", b.count(t, "relay.parked WHERE reason = 'undecodable' AND signal_index = -1"), 3)
 	expect(t, "malformed", b.count(t, "relay.parked WHERE reason = 'malformed'"), 2)
 	expect(t, "bytes", one[string](t, b, `SELECT encode(bytes, 'hex') FROM relay.parked ORDER BY record_offset LIMIT 1`), "ff00")
 	expect(t, "signals", b.count(t, "relay.signals"), 1)

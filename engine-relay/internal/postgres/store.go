@@ -75,7 +75,8 @@ func (t *tx) Park(ctx context.Context, parked []record.Parked) error {
 	batch := &pgx.Batch{}
 	for i := range parked {
 		p := &parked[i]
-		batch.Queue(park, p.Topic, p.Partition, p.Offset, p.Index, p.ConnectionID, p.SignalID, p.Reason, p.SQLState, p.Bytes)
+		batch.Queue(park, p.Topic, p.Partition, p.Offset, p.Index, p.ConnectionID, p.SignalID, p.Reason, p.SQLState,
+			append([]byte{}, p.Bytes...)) // a record without a value is no NULL
 	}
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("park %d: %w", len(parked), err)

@@ -77,11 +77,11 @@ func (b *Batch) Size() int { return b.size }
 // AddSignals takes a record of the topic of signals. Its only error is signal.ErrUnknownSchema: the record is for a
 // newer relay, and its partition has to wait for one. What is no record is taken too, to be parked.
 func (b *Batch) AddSignals(m Message) error {
-	b.size++
 	r, err := signal.DecodeRecord(m.Value)
 	if errors.Is(err, signal.ErrUnknownSchema) {
 		return err
 	}
+	b.size++
 	if err != nil {
 		b.parkWhole(m, ReasonUndecodable)
 		return nil
@@ -107,11 +107,12 @@ func (b *Batch) AddSignals(m Message) error {
 
 // AddDecision takes a record of the topic of Decisions, with AddSignals' rules.
 func (b *Batch) AddDecision(m Message) error {
-	b.size++
 	d, err := signal.DecodeDecision(m.Value)
-	switch {
-	case errors.Is(err, signal.ErrUnknownSchema):
+	if errors.Is(err, signal.ErrUnknownSchema) {
 		return err
+	}
+	b.size++
+	switch {
 	case err != nil:
 		b.parkWhole(m, ReasonUndecodable)
 	case !soundDecision(d):

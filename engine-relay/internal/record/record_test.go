@@ -36,7 +36,7 @@ func TestAnUnknownVersionIsNotTakenAndNotParked(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if len(b.parked)+len(b.entries)+len(b.decisions) > 0 {
+	if len(b.parked)+len(b.entries)+len(b.decisions)+b.Size() > 0 {
 		t.Errorf("the batch holds something: %+v", b)
 	}
 }

@@ -1,0 +1,14 @@
+// Command engine-relay owns what happens to shoppers' signals after the edge accepted them: it stores each one once,
+// folds carts, queues, and delivers to the engine. Without arguments it serves.
+package main
+
+import (
+	"context"
+	"os"
+
+	"storefront.internal/engine-relay/internal/app"
+)
+
+func main() {
+	os.Exit(app.Main(context.Background(), os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+}
