@@ -162,14 +162,14 @@ func (s *Store) CompleteVersion(ctx context.Context) (version int64, err error) 
 	return version, Translate("read key version", err)
 }
 
-const selectRevokedWithin = `
+const selectRevokedAfter = `
 SELECT digest
 FROM control.api_keys
-WHERE revoked_at > now() - $1::interval`
+WHERE revoked_at > now() - $2::interval AND changed_version > $1`
 
-// RevokedWithin returns the digests of the keys that were revoked within the time.
-func (s *Store) RevokedWithin(ctx context.Context, within time.Duration) ([][32]byte, error) {
-	rows, err := s.pool.Query(ctx, selectRevokedWithin, within)
+// RevokedAfter returns the digests of the keys that were revoked by changes after the version, within the time.
+func (s *Store) RevokedAfter(ctx context.Context, version int64, within time.Duration) ([][32]byte, error) {
+	rows, err := s.pool.Query(ctx, selectRevokedAfter, version, within)
 	if err != nil {
 		return nil, Translate("read revoked keys", err)
 	}

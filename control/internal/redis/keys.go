@@ -17,6 +17,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"storefront.internal/control/internal/storekeys"
 	"storefront.internal/shared/storekey"
 )
 
@@ -34,14 +35,14 @@ const tombstonesAtOnce = 500
 type Keys struct {
 	client redis.UniversalClient
 	prefix string
-	raise  *redis.Script
+	swap   *redis.Script
 }
 
 // NewKeys returns the Keys under a prefix.
 func NewKeys(client redis.UniversalClient, prefix string) *Keys {
-	return &Keys{client: client, prefix: prefix, raise: redis.NewScript(`
-		if tonumber(redis.call('GET', KEYS[1]) or '-1') < tonumber(ARGV[1]) then
-			redis.call('SET', KEYS[1], ARGV[1])
+	return &Keys{client: client, prefix: prefix, swap: redis.NewScript(`
+		if (redis.call('GET', KEYS[1]) or ARGV[3]) == ARGV[1] then
+			redis.call('SET', KEYS[1], ARGV[2])
 			return 1
 		end
 		return 0`)}
@@ -82,30 +83,32 @@ func (k *Keys) PutTombstones(ctx context.Context, digests [][32]byte) error {
 	return nil
 }
 
-// RaiseVersion publishes a key version unless a greater or equal one is there, and hints at it when it rose.
-func (k *Keys) RaiseVersion(ctx context.Context, version int64) error {
+// SwapVersion publishes a key version and hints at it, if the version that is there is still the old one.
+func (k *Keys) SwapVersion(ctx context.Context, old, version int64) (swapped bool, err error) {
 	text := strconv.FormatInt(version, 10)
-	rose, err := k.raise.Run(ctx, k.client, []string{k.prefix + "keys:version"}, text).Int()
+	n, err := k.swap.Run(ctx, k.client, []string{k.version()}, old, text, storekeys.NoVersion).Int()
 	if err != nil {
-		return fmt.Errorf("raise key version: %w", err)
+		return false, fmt.Errorf("swap key version: %w", err)
 	}
-	if rose == 0 {
-		return nil
+	if n == 0 {
+		return false, nil
 	}
 	if err := k.client.Publish(ctx, k.prefix+"keys:changed", text).Err(); err != nil {
-		return fmt.Errorf("hint at key version: %w", err)
+		return true, fmt.Errorf("hint at key version: %w", err)
 	}
-	return nil
+	return true, nil
 }
 
-// Version returns the published key version, -1 when Redis has none.
+// Version returns the published key version, or storekeys.NoVersion.
 func (k *Keys) Version(ctx context.Context) (int64, error) {
-	version, err := k.client.Get(ctx, k.prefix+"keys:version").Int64()
+	version, err := k.client.Get(ctx, k.version()).Int64()
 	if errors.Is(err, redis.Nil) {
-		return -1, nil
+		return storekeys.NoVersion, nil
 	}
 	if err != nil {
 		return 0, fmt.Errorf("read key version: %w", err)
 	}
 	return version, nil
 }
+
+func (k *Keys) version() string { return k.prefix + "keys:version" }

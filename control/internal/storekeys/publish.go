@@ -2,6 +2,7 @@ package storekeys
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -27,8 +28,8 @@ type State interface {
 	MarkPushed(ctx context.Context, k ident.KeyID, changed int64) error
 	// CompleteVersion returns the greatest key version such that Redis holds every change up to it.
 	CompleteVersion(ctx context.Context) (int64, error)
-	// RevokedWithin returns the digests of the keys that were revoked within the time.
-	RevokedWithin(ctx context.Context, within time.Duration) ([][32]byte, error)
+	// RevokedAfter returns the digests of the keys that were revoked by changes after the version, within the time.
+	RevokedAfter(ctx context.Context, version int64, within time.Duration) ([][32]byte, error)
 }
 
 // Cache is what the edges read: Redis. An edge trusts its records only while its version is not behind PostgreSQL's.
@@ -37,11 +38,14 @@ type Cache interface {
 	PutGrant(ctx context.Context, digest [32]byte, g storekey.Grant) error
 	// PutTombstones replaces the records of revoked keys.
 	PutTombstones(ctx context.Context, digests [][32]byte) error
-	// RaiseVersion publishes a version unless a greater one is there, and hints at it.
-	RaiseVersion(ctx context.Context, version int64) error
-	// Version returns -1 when Redis has none.
+	// Version returns NoVersion when Redis has none.
 	Version(ctx context.Context) (int64, error)
+	// SwapVersion publishes a version and hints at it, if the version that is there is still the old one.
+	SwapVersion(ctx context.Context, old, version int64) (swapped bool, err error)
 }
+
+// NoVersion is the version of a Redis that has none: less than every version.
+const NoVersion = -1
 
 // Publisher tells Redis of keys. The version that it publishes never runs ahead of a change that Redis has not got:
 // a failed push holds the version back, and so the edges ask PostgreSQL meanwhile.
@@ -72,7 +76,7 @@ func (p *Publisher) Push(ctx context.Context, k ident.KeyID) (err error) {
 			return err
 		}
 	}
-	return p.raise(ctx)
+	return p.publish(ctx)
 }
 
 func (p *Publisher) write(ctx context.Context, s KeyState) error {
@@ -82,46 +86,63 @@ func (p *Publisher) write(ctx context.Context, s KeyState) error {
 	return p.cache.PutGrant(ctx, s.Digest, s.Grant)
 }
 
-func (p *Publisher) raise(ctx context.Context) error {
-	version, err := p.state.CompleteVersion(ctx)
+// grantLife is how long a record of a live key may lie in Redis: its life, and the longest a fill can take.
+const grantLife = 25 * time.Hour
+
+// swaps bounds the attempts to publish beside other controls that publish, too.
+const swaps = 5
+
+// publish brings Redis's version to the complete one. A Redis that shows version v may be an older copy of itself, or a
+// new one, so it is only believed to hold the revocations up to v: those after it are written again first. The version
+// is swapped, so a Redis that is exchanged meanwhile keeps its own.
+func (p *Publisher) publish(ctx context.Context) error {
+	for range swaps {
+		have, err := p.cache.Version(ctx)
+		if err != nil {
+			return err
+		}
+		complete, err := p.state.CompleteVersion(ctx)
+		if err != nil {
+			return err
+		}
+		p.metrics.versions(complete, have)
+		if have == complete {
+			return nil
+		}
+		after := have
+		if have > complete { // versions only rise: PostgreSQL is an older copy of itself, or another one
+			p.logger.WarnContext(ctx, "Redis is ahead of PostgreSQL's key version; publishing again", "redis", have, "postgres", complete)
+			after = NoVersion
+		}
+		if err := p.repeatTombstones(ctx, after, grantLife); err != nil {
+			return err
+		}
+		swapped, err := p.cache.SwapVersion(ctx, have, complete)
+		if err != nil || swapped {
+			return err
+		}
+	}
+	return errors.New("the key version in Redis changes all the time")
+}
+
+func (p *Publisher) repeatTombstones(ctx context.Context, after int64, within time.Duration) error {
+	digests, err := p.state.RevokedAfter(ctx, after, within)
 	if err != nil {
 		return err
 	}
-	return p.cache.RaiseVersion(ctx, version)
+	return p.cache.PutTombstones(ctx, digests)
 }
-
-// grantLife is how long a record of a live key may lie in Redis (its life, and the longest a fill can take).
-const grantLife = 25 * time.Hour
 
 // recent is how far back a sweep repeats tombstones although Redis looks complete: a fail-over of one shard may have
 // lost the last second's writes while the version, on another shard, survived.
 const recent = time.Minute
 
-// Sweep mends a Redis that has forgotten: when its version is behind, it may hold live records of keys that were
-// revoked since, so those get their tombstones again before the version is raised.
+// Sweep mends a Redis that has forgotten.
 func (p *Publisher) Sweep(ctx context.Context) error {
-	have, err := p.cache.Version(ctx)
-	if err != nil {
+	if err := p.publish(ctx); err != nil {
 		return err
 	}
-	want, err := p.state.CompleteVersion(ctx)
-	if err != nil {
-		return err
-	}
-	p.metrics.versions(want, have)
-	within := recent
-	if have < want {
-		within = grantLife
-		p.logger.InfoContext(ctx, "Redis is behind on key versions; publishing again", "have", have, "want", want)
-	}
-	digests, err := p.state.RevokedWithin(ctx, within)
-	if err != nil {
-		return err
-	}
-	if err := p.cache.PutTombstones(ctx, digests); err != nil {
-		return err
-	}
-	return p.cache.RaiseVersion(ctx, want)
+	return p.repeatTombstones(ctx, NoVersion, recent)
 }
 
 // SweepEvery is the time between two sweeps.

@@ -1,0 +1,115 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+	"go.uber.org/goleak"
+
+	"storefront.internal/shared/fault"
+	"storefront.internal/shared/ident"
+	"storefront.internal/shared/pg"
+	"storefront.internal/shared/testkit"
+)
+
+type pushFunc func(ident.KeyID) error
+
+func (f pushFunc) Push(_ context.Context, k ident.KeyID) error { return f(k) }
+
+func TestKeyPushTriesAgainSoonAndForLong(t *testing.T) {
+	t.Parallel()
+	w := &keyPushWorker{}
+	var all time.Duration
+	for attempt := 1; attempt <= 100; attempt++ {
+		before := time.Now()
+		wait := w.NextRetry(&river.Job[keyPush]{JobRow: &rivertype.JobRow{Attempt: attempt}}).Sub(before)
+		if wait <= 0 || wait > maxPushWait+time.Second || attempt == 1 && wait > 3*time.Second {
+			t.Fatalf("attempt %d waits %v", attempt, wait)
+		}
+		all += wait
+	}
+	if weeks := all / 100 * pushAttempts; weeks < 4*24*time.Hour {
+		t.Errorf("pushes give up after %v", weeks)
+	}
+	if n := (keyPush{}).InsertOpts().MaxAttempts; n > 32767 {
+		t.Errorf("%d attempts do not fit River's column", n)
+	}
+}
+
+func TestAKeyThatIsGoneIsNotPushedAgain(t *testing.T) {
+	t.Parallel()
+	work := func(err error) error {
+		w := &keyPushWorker{keys: pushFunc(func(ident.KeyID) error { return err })}
+		return w.Work(t.Context(), &river.Job[keyPush]{Args: keyPush{KeyID: "key_1"}})
+	}
+	var cancel *river.JobCancelError
+	if err := work(fault.New(fault.NotFound, "")); !errors.As(err, &cancel) {
+		t.Errorf("not found: %v", err)
+	}
+	if err := work(errors.New("away")); err == nil || errors.As(err, &cancel) {
+		t.Errorf("away: %v", err)
+	}
+	if err := work(nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestJobsRunUnderControlsRole(t *testing.T) {
+	t.Parallel()
+	pool := testkit.Pool(t, testkit.PostgresAs(t, testkit.PostgresWith(t, "river0510", Migrate), "storefront_control"))
+	inserter, err := NewInserter(pool, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pushed := make(chan ident.KeyID, 10)
+	var log strings.Builder
+	runner := NewRunner(Config{Pool: pool, Logger: slog.New(slog.NewTextHandler(&log, nil)), Keys: pushFunc(func(k ident.KeyID) error {
+		pushed <- k
+		return nil
+	})})
+	rolledBack := errors.New("rolled back")
+	err = pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := inserter.EnqueueKeyPush(t.Context(), tx, "key_never"); err != nil {
+			t.Error(err)
+		}
+		return rolledBack
+	})
+	if !errors.Is(err, rolledBack) {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- runner.Run(ctx) }()
+	for _, k := range []ident.KeyID{"key_1", "key_2"} {
+		if err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error { return inserter.EnqueueKeyPush(t.Context(), tx, k) }); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case got := <-pushed:
+			if got != k {
+				t.Errorf("pushed %s, want %s", got, k)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatalf("the job never ran\n%s", log.String())
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(log.String(), "denied") {
+		t.Errorf("control's role does not suffice for River:\n%s", log.String())
+	}
+	if current, want, err := Version(t.Context(), pool); err != nil || current != want || want == 0 {
+		t.Errorf("version %d of %d, %v", current, want, err)
+	}
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
