@@ -1,0 +1,59 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"storefront.internal/shared/telemetry"
+)
+
+const usage = `edge [serve]           serve the public surface (default)
+edge reference config  print the table of CONFIG.md
+edge reference metrics print the table of METRICS.md
+`
+
+// Exit codes of Main.
+const (
+	exitOK = iota
+	exitFailed
+	exitUsage
+)
+
+// Main runs a command and returns the exit code.
+func Main(ctx context.Context, args, environ []string, out, errs io.Writer) int {
+	commands := map[string]func() error{
+		"":                  func() error { return serve(ctx, environ, out) },
+		"serve":             func() error { return serve(ctx, environ, out) },
+		"reference config":  func() error { return emit(out, ConfigReference()) },
+		"reference metrics": func() error { return emit(out, MetricsReference()) },
+	}
+	run, ok := commands[strings.Join(args, " ")]
+	if !ok {
+		fmt.Fprint(errs, usage)
+		return exitUsage
+	}
+	if err := run(); err != nil {
+		fmt.Fprintln(errs, "edge:", telemetry.Redact(err.Error()))
+		return exitFailed
+	}
+	return exitOK
+}
+
+func serve(ctx context.Context, environ []string, logs io.Writer) error {
+	cfg, err := Load(environ)
+	if err != nil {
+		return err
+	}
+	a, err := New(ctx, cfg, telemetry.NewLogger(logs, cfg.LogLevel, "edge"))
+	if err != nil {
+		return err
+	}
+	return a.Run(ctx)
+}
+
+func emit(out io.Writer, text string) error {
+	_, err := io.WriteString(out, text)
+	return err
+}

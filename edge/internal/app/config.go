@@ -1,0 +1,96 @@
+package app
+
+import (
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"storefront.internal/edge/internal/ratelimit"
+	"storefront.internal/shared/ident/decisionid"
+	"storefront.internal/shared/settings"
+)
+
+// Prefix starts every variable of edge.
+const Prefix = "EDGE"
+
+// Config is edge's configuration; CONFIG.md is made from its tags.
+type Config struct {
+	Listen     string `envconfig:"LISTEN" default:":8080" desc:"address of the public surface"`
+	ErrorsBase string `envconfig:"ERRORS_BASE" required:"true" desc:"prefix of a problem's type, an absolute URL that ends with a slash"`
+	settings.Postgres
+	settings.Redis
+	settings.Kafka
+	settings.Telemetry
+	DecisionKeys settings.Secret `envconfig:"DECISION_KEYS" required:"true" desc:"keys of Decision ids, kid:base64[,kid:base64…]; the first mints, all verify; the same for every edge, and kept as long as Decisions are"`
+
+	RatePerKey     float64        `envconfig:"RATE_PER_KEY" default:"5000" desc:"signals and reads a second of one storefront key, over all replicas"`
+	RatePerAddress float64        `envconfig:"RATE_PER_ADDRESS" default:"100" desc:"signals and reads a second of one storefront key and client address, over all replicas"`
+	RateBurst      int            `envconfig:"RATE_BURST" default:"1000" desc:"most tokens that a bucket of either kind holds, over all replicas"`
+	Replicas       int            `envconfig:"REPLICAS" default:"1" desc:"number of edges among which the rates are divided"`
+	TrustedProxies []netip.Prefix `envconfig:"TRUSTED_PROXIES" desc:"networks (CIDR) of the proxies whose X-Forwarded-For is believed, separated by commas; empty: none"`
+	Beacon         bool           `envconfig:"BEACON" default:"true" desc:"operation 1 takes text/plain with ?key= from pages that unload"`
+
+	EngineURL      string          `envconfig:"ENGINE_URL" desc:"base URL of the engine; empty: recommendations are fallbacks"`
+	EngineToken    settings.Secret `envconfig:"ENGINE_TOKEN" desc:"bearer token for the engine; required with the URL"`
+	EngineDeadline time.Duration   `envconfig:"ENGINE_DEADLINE" default:"150ms" desc:"longest wait for the engine before the fallback answers"`
+
+	MaxInFlight  int           `envconfig:"MAX_IN_FLIGHT" default:"1024" desc:"requests in work at once; more are answered 503"`
+	MaxBodyBytes int           `envconfig:"MAX_BODY_BYTES" default:"67108864" desc:"bytes of bodies in work at once; more are answered 503"`
+	LogSample    int           `envconfig:"LOG_SAMPLE" default:"100" desc:"one request in so many is logged; failures (5xx) always are; 0: only those"`
+	DrainDelay   time.Duration `envconfig:"DRAIN_DELAY" default:"3s" desc:"time between being not ready and accepting no more, at a stop"`
+}
+
+// newConfig is a configuration whose defaults are edge's own where they differ from a fragment's.
+func newConfig() Config {
+	return Config{Postgres: settings.Postgres{StatementTimeout: 2 * time.Second}}
+}
+
+// Load reads the configuration from the environment, and tells all its faults at once.
+func Load(environ []string) (Config, error) {
+	c := newConfig()
+	err := settings.LoadFrom(Prefix, &c, environ)
+	return c, err
+}
+
+// Validate implements the check that settings.Load calls.
+func (c *Config) Validate() []error {
+	var faults []error
+	check := func(ok bool, variable, reason string) {
+		if !ok {
+			faults = append(faults, settings.Faultf(variable, "%s", reason))
+		}
+	}
+	faults = append(faults, settings.Listen("LISTEN", c.Listen)...)
+	check(absoluteURL(c.ErrorsBase) && strings.HasSuffix(c.ErrorsBase, "/"), "ERRORS_BASE", "must be an absolute URL that ends with a slash")
+	if _, err := decisionid.ParseKeyring(c.DecisionKeys.Reveal()); err != nil {
+		faults = append(faults, settings.Faultf("DECISION_KEYS", "%v", err))
+	}
+	check(rate(c.RatePerKey), "RATE_PER_KEY", "must be more than 0 and at most 1000000000")
+	check(rate(c.RatePerAddress), "RATE_PER_ADDRESS", "must be more than 0 and at most 1000000000")
+	check(c.RateBurst >= 1 && c.RateBurst <= 1e9, "RATE_BURST", "must be 1 to 1000000000")
+	check(c.Replicas >= 1 && c.Replicas <= 10_000, "REPLICAS", "must be 1 to 10000")
+	check(c.EngineURL == "" || absoluteURL(c.EngineURL), "ENGINE_URL", "must be an absolute http or https URL")
+	check(c.EngineURL == "" || c.EngineToken != "", "ENGINE_TOKEN", "is required with the URL")
+	check(c.EngineDeadline > 0 && c.EngineDeadline <= 5*time.Second, "ENGINE_DEADLINE", "must be more than 0 and at most 5s")
+	check(c.MaxInFlight >= 1, "MAX_IN_FLIGHT", "must be at least 1")
+	check(c.MaxBodyBytes >= 1<<20, "MAX_BODY_BYTES", "must be at least 1048576")
+	check(c.LogSample >= 0, "LOG_SAMPLE", "must not be negative")
+	check(c.DrainDelay >= 0 && c.DrainDelay <= time.Minute, "DRAIN_DELAY", "must be 0s to 1m")
+	return faults
+}
+
+func rate(r float64) bool { return r > 0 && r <= 1e9 }
+
+func absoluteURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil
+}
+
+// limits are this replica's shares of the quotas.
+func (c *Config) limits() ratelimit.Config {
+	share := func(perSecond float64) ratelimit.Quota {
+		return ratelimit.Quota{PerSecond: perSecond, Burst: c.RateBurst}.Share(c.Replicas)
+	}
+	return ratelimit.Config{PerKey: share(c.RatePerKey), PerAddress: share(c.RatePerAddress)}
+}

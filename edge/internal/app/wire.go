@@ -1,0 +1,81 @@
+package app
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	goredis "github.com/redis/go-redis/v9"
+
+	"storefront.internal/edge/internal/access"
+	"storefront.internal/edge/internal/engine"
+	"storefront.internal/edge/internal/httpapi"
+	"storefront.internal/edge/internal/intake"
+	"storefront.internal/edge/internal/kafka"
+	"storefront.internal/edge/internal/postgres"
+	"storefront.internal/edge/internal/ratelimit"
+	"storefront.internal/edge/internal/recommend"
+	"storefront.internal/edge/internal/redis"
+	"storefront.internal/shared/ident/decisionid"
+	"storefront.internal/shared/problem"
+	"storefront.internal/shared/stream"
+)
+
+// backends are the clients of what stands behind the edge. None has connected yet.
+type backends struct {
+	pool  *pgxpool.Pool // look-ups
+	poll  *pgxpool.Pool // the key version
+	redis goredis.UniversalClient
+}
+
+// parts are what the edge is made of.
+type parts struct {
+	gate      *access.Gate
+	cache     *redis.Keys
+	topics    *kafka.Topics
+	signals   *stream.Producer
+	records   *stream.Producer
+	decisions *kafka.Decisions
+	intake    *intake.Service
+	engine    *engine.Client // nil when none is configured
+	public    *httpapi.Server
+}
+
+// flights is how many pipelines of claims are under way at once.
+const flights = 2
+
+// wire puts the parts together. It connects to nothing and starts nothing.
+func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Registerer, log *slog.Logger) parts {
+	var p parts
+	p.cache = redis.NewKeys(b.redis, cfg.RedisPrefix)
+	p.gate = access.New(access.Config{Store: postgres.NewKeys(b.pool, b.poll), Cache: p.cache, Now: time.Now, Logger: log, Metrics: access.NewMetrics(r)})
+	p.gate.Watch(r)
+	p.topics = &kafka.Topics{Settings: cfg.Kafka, Logger: log}
+	p.signals = producer(cfg, stream.TopicSignals, r)
+	p.records = producer(cfg, stream.TopicDecisions, r)
+	p.decisions = kafka.NewDecisions(p.records, log, r)
+	p.intake = intake.New(intake.Config{
+		Claims:   redis.NewClaims(redis.NewPipeline(b.redis, flights), cfg.RedisPrefix, len(cfg.RedisAddrs) > 1),
+		Producer: p.signals, Ledger: postgres.NewLedger(b.pool), Decisions: keyring, Metrics: intake.NewMetrics(r), Logger: log, Now: time.Now,
+	})
+	recommendations := recommend.Config{Minter: keyring, Recorder: p.decisions, Metrics: recommend.NewMetrics(r), Logger: log, Now: time.Now,
+		Deadline: cfg.EngineDeadline}
+	if cfg.EngineURL != "" { // a nil *Client in the interface would count as an engine
+		p.engine = engine.New(cfg.EngineURL, cfg.EngineToken)
+		recommendations.Engine = p.engine
+	}
+	service := recommend.New(recommendations)
+	service.Watch(r)
+	p.public = httpapi.New(httpapi.Config{
+		Keys: p.gate, Signals: p.intake, Recommendations: service, Limiter: ratelimit.New(cfg.limits()),
+		Problems: problem.New(cfg.ErrorsBase), Metrics: httpapi.NewMetrics(r), Logger: log, Now: time.Now,
+		TrustedProxies: cfg.TrustedProxies, Beacon: cfg.Beacon, LogSample: cfg.LogSample, MaxInFlight: cfg.MaxInFlight, MaxBodyBytes: cfg.MaxBodyBytes,
+	})
+	p.public.Watch(r)
+	return p
+}
+
+func producer(cfg Config, topic string, r prometheus.Registerer) *stream.Producer {
+	return stream.NewProducer(stream.ProducerConfig{Brokers: cfg.KafkaBrokers, Topic: topic, ClientID: "storefront-edge", Registerer: r})
+}
