@@ -35,7 +35,7 @@ type Connection struct {
 // CreateConnection makes a custom connection (extension E2); a *StatusError of 409 says that the store is connected.
 func (c Internal) CreateConnection(ctx context.Context, externalStoreID string) (Connection, error) {
 	var answer Connection
-	err := c.Call(ctx, http.MethodPost, "/internal/v1/connections", c.ConnectorToken, map[string]any{"external_store_id": externalStoreID}, &answer)
+	err := c.call(ctx, http.MethodPost, "/internal/v1/connections", c.ConnectorToken, map[string]any{"external_store_id": externalStoreID}, &answer)
 	return answer, err
 }
 
@@ -48,7 +48,7 @@ type Key struct {
 // IssueKey makes a storefront key with all scopes (operation 6).
 func (c Internal) IssueKey(ctx context.Context, connectionID string) (Key, error) {
 	var answer Key
-	err := c.Call(ctx, http.MethodPost, "/internal/v1/connections/"+connectionID+"/api-keys", c.BackendToken, nil, &answer)
+	err := c.call(ctx, http.MethodPost, "/internal/v1/connections/"+connectionID+"/api-keys", c.BackendToken, nil, &answer)
 	return answer, err
 }
 
@@ -57,7 +57,7 @@ func (c Internal) Keys(ctx context.Context, connectionID string) ([]Key, error) 
 	var answer struct {
 		Keys []Key `json:"keys"`
 	}
-	err := c.Call(ctx, http.MethodGet, "/internal/v1/connections/"+connectionID+"/api-keys", c.BackendToken, nil, &answer)
+	err := c.call(ctx, http.MethodGet, "/internal/v1/connections/"+connectionID+"/api-keys", c.BackendToken, nil, &answer)
 	return answer.Keys, err
 }
 
@@ -85,17 +85,22 @@ type Queue struct {
 // Queue reads the queue view (operation 9).
 func (c Internal) Queue(ctx context.Context) (Queue, error) {
 	var answer Queue
-	err := c.Call(ctx, http.MethodGet, "/internal/v1/brain-interactions/queue", c.BackendToken, nil, &answer)
+	err := c.call(ctx, http.MethodGet, "/internal/v1/brain-interactions/queue", c.BackendToken, nil, &answer)
 	return answer, err
 }
 
 // Resume leaves `blocked` (extension E5).
 func (c Internal) Resume(ctx context.Context) error {
-	return c.Call(ctx, http.MethodPost, "/internal/v1/brain-interactions/resume", c.ConnectorToken, nil, nil)
+	return c.call(ctx, http.MethodPost, "/internal/v1/brain-interactions/resume", c.ConnectorToken, nil, nil)
 }
 
-// Call makes one request and decodes a successful answer into out, when out is not nil.
-func (c Internal) Call(ctx context.Context, method, path, token string, in, out any) error {
+func (c Internal) call(ctx context.Context, method, path, token string, in, out any) error {
+	return Call(ctx, method, c.BaseURL+path, token, in, out)
+}
+
+// Call makes one request with a bearer token and decodes a successful answer into out, when out is not nil. Any other answer
+// is a *StatusError.
+func Call(ctx context.Context, method, url, token string, in, out any) error {
 	var body io.Reader
 	if in != nil {
 		text, err := json.Marshal(in)
@@ -104,7 +109,7 @@ func (c Internal) Call(ctx context.Context, method, path, token string, in, out 
 		}
 		body = bytes.NewReader(text)
 	}
-	r, err := http.NewRequestWithContext(ctx, method, c.BaseURL+path, body)
+	r, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
 		return err
 	}
@@ -122,7 +127,7 @@ func (c Internal) Call(ctx context.Context, method, path, token string, in, out 
 		return err
 	}
 	if res.StatusCode >= 300 {
-		return fmt.Errorf("%s %s: %w", method, path, &StatusError{res.StatusCode, string(text)})
+		return fmt.Errorf("%s %s: %w", method, url, &StatusError{res.StatusCode, string(text)})
 	}
 	if out == nil {
 		return nil

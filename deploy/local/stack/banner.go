@@ -39,18 +39,20 @@ const standInBanner = `
 const commands = `
   1. Ask for a recommendation:
 
-DECISION=$(curl -s '{BASE_URL}/v1/connections/{CONNECTION_ID}/recommendations' -H 'Authorization: Bearer {STOREFRONT_KEY}' -H 'Content-Type: application/json' -d '{"placement":"home"}' | tee /dev/stderr | sed 's/.*"decision_id":"\([^"]*\)".*/\1/')
+DECISION=$(curl -s '{BASE_URL}/v1/connections/{CONNECTION_ID}/recommendations' -H 'Authorization: Bearer {STOREFRONT_KEY}' -H 'Content-Type: application/json' -d '{"placement":"home"}' | tee /dev/stderr | sed 's/.*"decision_id":"\([^"]*\)".*/\1/'); echo
 
   2. Put one of its items into the cart, twice (accepted; run it again: duplicate):
 
-curl -s '{BASE_URL}/v1/connections/{CONNECTION_ID}/storefront-signals' -H 'Authorization: Bearer {STOREFRONT_KEY}' -H 'Content-Type: application/json' -d '{"signals":[{"signal_id":"sig_'"${DECISION#dec_}"'","type":"add_to_cart","occurred_at":"'"$(date -u +%Y-%m-%dT%H:%M:%SZ)"'","decision_id":"'"$DECISION"'","item_id":"{ITEM_ID}","quantity":2}]}'
+curl -s '{BASE_URL}/v1/connections/{CONNECTION_ID}/storefront-signals' -H 'Authorization: Bearer {STOREFRONT_KEY}' -H 'Content-Type: application/json' -d '{"signals":[{"signal_id":"sig_'"${DECISION:-{DECISION_ID}}"'","type":"add_to_cart","occurred_at":"'"$(date -u +%Y-%m-%dT%H:%M:%SZ)"'","decision_id":"'"${DECISION:-{DECISION_ID}}"'","item_id":"{ITEM_ID}","quantity":2}]}'; echo
 
   3. See the cart line that the engine got:
 
-curl -s '{ENGINE_URL}/debug/interactions?since=0'
+curl -s '{ENGINE_URL}/debug/interactions?since=0'; echo
 `
 
-func printBanner(w io.Writer, d demo, standIns bool, envFile string) {
+// printBanner says how to use the stack. The second command falls back to a Decision made for this banner, so that each of the
+// three works by itself.
+func printBanner(w io.Writer, d demo, decisionID string, standIns bool, envFile string) {
 	if standIns {
 		fmt.Fprint(w, standInBanner)
 	}
@@ -59,7 +61,7 @@ func printBanner(w io.Writer, d demo, standIns bool, envFile string) {
 		fmt.Fprintf(w, "  %-18s %s\n", name, d.get(name))
 	}
 	fmt.Fprintf(w, "  everything else    %s\n", envFile)
-	text := commands
+	text := strings.ReplaceAll(commands, "{DECISION_ID}", decisionID)
 	for _, pair := range d {
 		text = strings.ReplaceAll(text, "{"+pair[0]+"}", pair[1])
 	}

@@ -85,10 +85,14 @@ func (s *Stack) start(ctx context.Context) (err error) {
 		return err
 	}
 	d := s.demo()
+	decisionID, err := recommend(ctx, d)
+	if err != nil {
+		return err
+	}
 	if err := writeAtomically(s.path("demo.env"), d.file(), 0o600); err != nil {
 		return err
 	}
-	printBanner(s.out, d, s.set.StandIns(), s.path("demo.env"))
+	printBanner(s.out, d, decisionID, s.set.StandIns(), s.path("demo.env"))
 	return nil
 }
 

@@ -90,12 +90,12 @@ func TestBannerNamesStandInsAndFillsCommands(t *testing.T) {
 		{"BASE_URL", "http://edge"}, {"CONNECTION_ID", "con_1"}, {"STOREFRONT_KEY", "spk_1"}, {"ITEM_ID", "itm_1"}, {"ENGINE_URL", "http://engine"},
 	}
 	var loud, quiet bytes.Buffer
-	printBanner(&loud, d, true, "demo.env")
-	printBanner(&quiet, d, false, "demo.env")
+	printBanner(&loud, d, "dec_1", true, "demo.env")
+	printBanner(&quiet, d, "dec_1", false, "demo.env")
 	if !strings.Contains(loud.String(), "FORGETS") || strings.Contains(quiet.String(), "FORGETS") {
 		t.Error("only stand-ins forget")
 	}
-	for _, name := range []string{"{BASE_URL}", "{CONNECTION_ID}", "{STOREFRONT_KEY}", "{ITEM_ID}", "{ENGINE_URL}"} {
+	for _, name := range []string{"{BASE_URL}", "{CONNECTION_ID}", "{STOREFRONT_KEY}", "{ITEM_ID}", "{ENGINE_URL}", "{DECISION_ID}"} {
 		if strings.Contains(quiet.String(), name) {
 			t.Errorf("%s was not filled in", name)
 		}
