@@ -1,0 +1,107 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/goleak"
+
+	"storefront.internal/shared/signal"
+	"storefront.internal/shared/stream"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// producer is a fake that holds records until it is let go.
+type producer struct {
+	mu      sync.Mutex
+	values  [][]byte
+	hold    chan struct{}
+	outcome stream.Outcome
+	err     error
+}
+
+func (p *producer) Produce(ctx context.Context, value []byte) (stream.Outcome, error) {
+	if p.hold != nil {
+		select {
+		case <-p.hold:
+		case <-ctx.Done():
+			return stream.Unknown, ctx.Err()
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.values = append(p.values, value)
+	return p.outcome, p.err
+}
+
+func decision(id string) *signal.Decision {
+	return &signal.Decision{DecisionID: "dec_1", ConnectionID: "con_1", StoreID: "str_1", Placement: id, Source: "engine", ServedAt: time.Unix(1, 0)}
+}
+
+func newDecisions(p *producer) *Decisions {
+	return NewDecisions(p, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
+}
+
+func (d *Decisions) counted(outcome string) float64 {
+	return testutil.ToFloat64(d.outcomes.WithLabelValues(outcome))
+}
+
+func TestDecisionsAreProduced(t *testing.T) {
+	t.Parallel()
+	p := &producer{outcome: stream.Acknowledged}
+	d := newDecisions(p)
+	for range 10 {
+		d.Record(decision("home"))
+	}
+	if err := d.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.values) != 10 || d.counted("acknowledged") != 10 {
+		t.Fatalf("%d produced, %v counted", len(p.values), d.counted("acknowledged"))
+	}
+	got, err := signal.DecodeDecision(p.values[0])
+	if err != nil || got.Placement != "home" || got.DecisionID != "dec_1" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	d.Record(decision("late"))
+	if d.counted("dropped") != 1 {
+		t.Error("a Decision after Close was not counted")
+	}
+}
+
+func TestFailuresAreCounted(t *testing.T) {
+	t.Parallel()
+	d := newDecisions(&producer{outcome: stream.Refused, err: errors.New("x")})
+	d.Record(decision("home"))
+	if err := d.Close(t.Context()); err != nil || d.counted("refused") != 1 {
+		t.Errorf("%v, %v counted", err, d.counted("refused"))
+	}
+}
+
+// A Kafka that hangs makes nobody wait, and is not handed more than a bounded number.
+func TestRecordNeverBlocks(t *testing.T) {
+	t.Parallel()
+	p := &producer{hold: make(chan struct{}), outcome: stream.Acknowledged}
+	d := newDecisions(p)
+	for range maxUnderWay + 5 {
+		d.Record(decision("home"))
+	}
+	if d.counted("dropped") != 5 {
+		t.Errorf("%v dropped, want 5", d.counted("dropped"))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := d.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("close: %v", err)
+	}
+	if d.counted("unknown") != maxUnderWay {
+		t.Errorf("%v unknown", d.counted("unknown"))
+	}
+}
