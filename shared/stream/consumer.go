@@ -117,7 +117,7 @@ func (c *Consumer) runGroup(ctx context.Context, sink Sink) error {
 	if err != nil {
 		return fmt.Errorf("stream: consumer group: %w", err)
 	}
-	defer group.Close() // leaves; it has no error to give
+	defer func() { _ = group.Close() }() // leaves; it has no error to give
 	client, closeClient := c.newClient()
 	defer closeClient()
 	for {

@@ -10,11 +10,11 @@ import (
 type Outcome uint8
 
 const (
-	// Unknown: the record may be stored, now or a little later. It is the zero value, so that a forgotten one claims nothing.
+	// Unknown means that the record may be stored, now or a little later. It is the zero value, so that a forgotten one claims nothing.
 	Unknown Outcome = iota
-	// Acknowledged: every in-sync replica has the record.
+	// Acknowledged means that every in-sync replica has the record.
 	Acknowledged
-	// Refused: the record is not stored and never will be.
+	// Refused means that the record is not stored and never will be.
 	Refused
 )
 

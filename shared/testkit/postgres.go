@@ -186,7 +186,7 @@ func locked(ctx context.Context, admin string, fn func(*pgx.Conn) error) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, int64(adminLock)); err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func execute(ctx context.Context, admin, sql string) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	_, err = conn.Exec(ctx, sql)
 	return err
 }

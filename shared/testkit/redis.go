@@ -19,7 +19,7 @@ func Redis(t testing.TB) (addr, prefix string) {
 		t.Fatalf("testkit: Redis at %s: %v", addr, err)
 	}
 	t.Cleanup(func() {
-		defer client.Close()
+		defer func() { _ = client.Close() }()
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		it := client.Scan(ctx, 0, prefix+"*", 1000).Iterator()

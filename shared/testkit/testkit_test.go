@@ -35,7 +35,7 @@ func TestPostgresWithKeepsExtraInItsTemplate(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		defer conn.Close(ctx)
+		defer func() { _ = conn.Close(ctx) }()
 		_, err = conn.Exec(ctx, `CREATE TABLE extra (n int)`)
 		return err
 	}
@@ -84,7 +84,7 @@ func TestRedisPrefixesDiffer(t *testing.T) {
 	addr, a := Redis(t)
 	_, b := Redis(t)
 	client := redis.NewClient(&redis.Options{Addr: addr})
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	if err := client.Set(t.Context(), a+"k", 1, 0).Err(); err != nil || a == b {
 		t.Fatalf("%q %q %v", a, b, err)
 	}
