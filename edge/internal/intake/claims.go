@@ -39,11 +39,11 @@ const (
 type Epoch uint8
 
 const (
-	// Warm: Redis remembers every claim of the last ClaimLife.
+	// Warm says that Redis remembers every claim of the last ClaimLife.
 	Warm Epoch = iota
-	// Cold: Redis forgot claims less than ClaimLife ago; who meets it asks the ledger too.
+	// Cold says that Redis forgot claims less than ClaimLife ago; who meets it asks the ledger too.
 	Cold
-	// Unmarked: nobody marked yet when this Redis began to remember. Whoever finds that marks it.
+	// Unmarked says that nobody marked yet when this Redis began to remember. Whoever finds that marks it.
 	Unmarked
 )
 

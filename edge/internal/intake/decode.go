@@ -18,7 +18,7 @@ const noSlot slot = -1
 // slotSignals is the body's one known member. It has a number of its own, so that a slot alone says where it belongs.
 const (
 	slotSignals slot = 0
-	slotsOfBody      = 1
+	slotsOfBody int  = 1
 )
 
 // The known members of an element, those of its objects included. The first nine are in the order in which rules are
@@ -237,8 +237,7 @@ func (sc *scanner) element() bool {
 	i := sc.batch.count
 	sc.batch.count++
 	if i >= maxSignals {
-		var ignored value
-		return sc.value(&ignored, noSlot, nil)
+		return sc.value(&sc.ignored, noSlot, nil)
 	}
 	e := &sc.batch.elements[i]
 	if sc.next() == '{' {

@@ -107,3 +107,12 @@ func parseOffset(s string) (time.Duration, bool) {
 	}
 	return d, true
 }
+
+func allDigits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return true
+}

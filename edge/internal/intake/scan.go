@@ -64,9 +64,10 @@ type scanner struct {
 	path  [maxDepth + 2]step
 	names []string // names of the unknown members of the open objects
 
-	body  [slotsOfBody]value
-	batch batch
-	fault scanFault
+	body    [slotsOfBody]value
+	batch   batch
+	ignored value // what is read of values that nobody wants
+	fault   scanFault
 }
 
 func (sc *scanner) reset() {
@@ -162,8 +163,7 @@ func (sc *scanner) array(v *value) bool {
 	}
 	for i := int32(0); ; i++ {
 		sc.path[sc.depth] = step{what: indexStep, index: i}
-		var element value
-		if !sc.value(&element, noSlot, nil) {
+		if !sc.value(&sc.ignored, noSlot, nil) {
 			return false
 		}
 		switch sc.next() {
@@ -218,8 +218,7 @@ func (sc *scanner) member(parent *value, sh shape, slots []value) bool {
 	if at == noSlot {
 		parent.flags |= surplus
 		sc.names = append(sc.names, key)
-		var ignored value
-		return sc.value(&ignored, noSlot, nil)
+		return sc.value(&sc.ignored, noSlot, nil)
 	}
 	v := &slots[at]
 	if v.kind != absent {

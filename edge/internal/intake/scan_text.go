@@ -35,33 +35,38 @@ func plain(b []byte, i int) int {
 
 // text reads the string at the position: a quote is there.
 func (sc *scanner) text(v *value) bool {
-	v.kind, v.flags, v.start = text, 0, int32(sc.pos+1)
-	for i := sc.pos + 1; ; {
-		i = plain(sc.b, i)
-		if i == len(sc.b) {
-			sc.pos = i
-			return sc.syntax()
+	end, flags, ok := scanText(sc.b, sc.pos+1)
+	v.kind, v.flags, v.start, v.end = text, flags, int32(sc.pos+1), int32(end)
+	sc.pos = end
+	if !ok {
+		return sc.syntax()
+	}
+	sc.pos++
+	return true
+}
+
+// scanText returns the index of the quote that ends the text at i, and what is known of the text; or where the text
+// breaks the grammar.
+func scanText(b []byte, i int) (end int, flags uint8, ok bool) {
+	for {
+		i = plain(b, i)
+		switch {
+		case i == len(b):
+			return i, 0, false
+		case b[i] == '"':
+			return i, flags, true
+		case b[i] != '\\':
+			return i, 0, false
 		}
-		switch sc.b[i] {
-		case '"':
-			v.end = int32(i)
-			sc.pos = i + 1
-			return true
-		case '\\':
-			r, n := readEscape(sc.b[i:])
-			if n == 0 {
-				sc.pos = i
-				return sc.syntax()
-			}
-			v.flags |= escaped
-			if r == 0 || surrogate(r) {
-				v.flags |= unstorable
-			}
-			i += n
-		default:
-			sc.pos = i
-			return sc.syntax()
+		r, n := readEscape(b[i:])
+		if n == 0 {
+			return i, 0, false
 		}
+		flags |= escaped
+		if r == 0 || surrogate(r) {
+			flags |= unstorable
+		}
+		i += n
 	}
 }
 

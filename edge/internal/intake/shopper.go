@@ -2,7 +2,6 @@ package intake
 
 import (
 	"strconv"
-	"strings"
 
 	"storefront.internal/shared/ident"
 )
@@ -49,7 +48,7 @@ func (j *judging) shopperID(at slot, prefix ident.Prefix) (string, bool) {
 
 // telephone reports whether s is all digits, of the length of a telephone number.
 func telephone(s string) bool {
-	return len(s) >= 7 && len(s) <= 15 && strings.Trim(s, "0123456789") == ""
+	return len(s) >= 7 && len(s) <= 15 && allDigits(s)
 }
 
 // client takes the object as it was sent, or discards it whole when a member is malformed. Of one with members that
@@ -123,17 +122,23 @@ func (j *judging) languages() bool {
 	if v.kind != array {
 		return false
 	}
-	sub := scanner{b: j.sc.b[:v.end], s: j.sc.s[:v.end], pos: int(v.start) + 1}
-	for n := 0; sub.next() != ']'; n++ {
-		if n > 0 {
-			sub.pos++ // the comma
-		}
-		var tag value
-		if n == maxLanguages || sub.next() != '"' || !sub.text(&tag) || tag.flags&unstorable != 0 || !languageTag(sub.string(&tag)) {
+	for i, n := int(v.start)+1, 0; ; {
+		switch c := j.sc.b[i]; {
+		case c == ']':
+			return true
+		case c == ',' || c <= ' ':
+			i++
+		case c != '"' || n == maxLanguages:
 			return false
+		default:
+			end, flags, _ := scanText(j.sc.b, i+1)
+			tag := value{kind: text, flags: flags, start: int32(i + 1), end: int32(end)}
+			if flags&unstorable != 0 || !languageTag(j.sc.string(&tag)) {
+				return false
+			}
+			i, n = end+1, n+1
 		}
 	}
-	return true
 }
 
 func (j *judging) viewport() bool {
@@ -159,6 +164,10 @@ func (j *judging) pixelRatio() bool {
 	}
 	if v.kind != number {
 		return false
+	}
+	if v.flags&fractional == 0 {
+		_, ok := j.sc.integer(v, 1, maxPixelRatio)
+		return ok
 	}
 	f, err := strconv.ParseFloat(j.sc.s[v.start:v.end], 64)
 	return err == nil && f > 0 && f <= maxPixelRatio

@@ -26,18 +26,14 @@ func webURL(s string) bool {
 
 // languageTag reports whether s is a well-formed BCP 47 tag (RFC 5646, section 2.2.9). The irregular tags of old are
 // taken too.
-func languageTag(s string) bool {
-	if irregularTag(s) {
-		return true
-	}
+func languageTag(s string) bool { return regularTag(s) || irregularTag(s) }
+
+func regularTag(s string) bool {
 	p := tagParser{rest: s}
 	if p.take() && (p.tag == "x" || p.tag == "X") {
 		return p.private()
 	}
-	if !p.language() {
-		return false
-	}
-	return p.tail()
+	return p.language() && p.tail()
 }
 
 func irregularTag(s string) bool {
@@ -82,7 +78,7 @@ func (p *tagParser) is(least, most int, digitsToo bool) bool {
 	for i := range len(p.tag) {
 		c := p.tag[i] | 0x20
 		digit := p.tag[i] >= '0' && p.tag[i] <= '9'
-		if !(c >= 'a' && c <= 'z') && !(digit && digitsToo) {
+		if letter := c >= 'a' && c <= 'z'; !letter && (!digit || !digitsToo) {
 			return false
 		}
 	}
@@ -105,7 +101,7 @@ func (p *tagParser) language() bool {
 	if p.is(4, 4, false) {
 		p.take()
 	}
-	if p.is(2, 2, false) || p.is(3, 3, true) && strings.Trim(p.tag, "0123456789") == "" {
+	if p.is(2, 2, false) || p.is(3, 3, true) && allDigits(p.tag) {
 		p.take()
 	}
 	return true
@@ -126,13 +122,13 @@ func (p *tagParser) tail() bool {
 		}
 		variants = append(variants, p.tag)
 	}
-	var singletons [128]bool
+	singletons := ""
 	for p.is(1, 1, true) && p.tag[0]|0x20 != 'x' {
-		seen := &singletons[p.tag[0]|0x20] // lower case; a digit has the bit already
-		if *seen {
+		s := p.tag[0] | 0x20 // lower case; a digit has the bit already
+		if strings.IndexByte(singletons, s) >= 0 {
 			return false
 		}
-		*seen = true
+		singletons += string(rune(s))
 		if p.take(); !p.is(2, 8, true) {
 			return false
 		}

@@ -70,7 +70,7 @@ func TestPipelineOutOfReach(t *testing.T) {
 	for name, addr := range map[string]string{"silent": silent(t), "refused": "127.0.0.1:1"} {
 		t.Run(name, func(t *testing.T) {
 			client := NewClient(settings.Redis{RedisAddrs: []string{addr}})
-			defer client.Close()
+			t.Cleanup(func() { _ = client.Close() })
 			p := NewPipeline(client, 2)
 			get := func() error {
 				ctx := t.Context()
