@@ -17,7 +17,8 @@ type breaker struct {
 	fails   int // in a row
 	opened  int // times in a row; 0 is closed
 	until   time.Time
-	probing bool
+	probing int // which probe is under way; 0 is none
+	probes  int
 }
 
 // pass is what the breaker allows.
@@ -29,30 +30,34 @@ const (
 	open              // everybody sends
 )
 
-func (b *breaker) ask(now time.Time) pass {
+// ask says what the caller may do now; a probe has a number.
+func (b *breaker) ask(now time.Time) (pass, int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case b.opened == 0:
-		return open
-	case b.probing || now.Before(b.until):
-		return shut
+		return open, 0
+	case b.probing != 0 || now.Before(b.until):
+		return shut, 0
 	}
-	b.probing = true
-	return probe
+	b.probes++
+	b.probing = b.probes
+	return probe, b.probing
 }
 
-// pardon takes back a probe that was not sent.
-func (b *breaker) pardon() {
+// pardon takes back a probe, if it is still under way: it was not sent.
+func (b *breaker) pardon(number int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.probing = false
+	if b.probing == number {
+		b.probing = 0
+	}
 }
 
 func (b *breaker) success() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.fails, b.opened, b.probing = 0, 0, false
+	b.fails, b.opened, b.probing = 0, 0, 0
 }
 
 // failure counts a failure. retryAfter is the engine's own word and opens at once.
@@ -60,8 +65,8 @@ func (b *breaker) failure(now time.Time, retryAfter time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fails++
-	probed := b.probing
-	b.probing = false
+	probed := b.probing != 0
+	b.probing = 0
 	if b.opened > 0 && !probed {
 		// Sent before it opened: only the engine's word moves the time.
 		b.extend(now.Add(retryAfter))

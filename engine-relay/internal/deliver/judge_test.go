@@ -72,7 +72,7 @@ func TestBreaker(t *testing.T) {
 	b := &breaker{threshold: 3, backoff: Backoff{Min: time.Second, Max: 8 * time.Second}, jitter: func() float64 { return 0 }}
 	ask := func(want pass) {
 		t.Helper()
-		if got := b.ask(now); got != want {
+		if got, n := b.ask(now); got != want || (n != 0) != (want == probe) {
 			t.Fatalf("ask: %d, want %d", got, want)
 		}
 	}
@@ -90,7 +90,9 @@ func TestBreaker(t *testing.T) {
 	pass(time.Second)
 	ask(probe)
 	ask(shut) // one at a time
-	b.pardon()
+	b.pardon(7)
+	ask(shut) // another's
+	b.pardon(1)
 	ask(probe)
 	for _, wait := range []time.Duration{2, 4, 8, 8} {
 		b.failure(now, 0)

@@ -37,11 +37,11 @@ func (w *Worker) work(ctx context.Context) {
 func (w *Worker) turn(ctx context.Context) (bool, error) {
 	var calm []deliveries.Kind
 	for _, k := range kinds() {
-		switch w.breakers[k].ask(time.Now()) {
+		switch may, number := w.breakers[k].ask(time.Now()); may {
 		case open:
 			calm = append(calm, k)
 		case probe:
-			took, err := w.probe(ctx, k)
+			took, err := w.probe(ctx, k, number)
 			if took || err != nil {
 				return took, err
 			}
@@ -50,12 +50,14 @@ func (w *Worker) turn(ctx context.Context) (bool, error) {
 	if len(calm) == 0 {
 		return false, nil
 	}
-	return w.serve(ctx, deliveries.TakeQuery{Kinds: calm, Limit: w.cfg.BatchLimit})
+	// What fails alone may take its whole timeout each time: it never gets more than half of the workers.
+	few := int(w.alone.Load()) >= max(1, w.cfg.Workers/2)
+	return w.serve(ctx, deliveries.TakeQuery{Kinds: calm, Limit: w.cfg.BatchLimit, InOrderOnly: few})
 }
 
 // probe tries an engine that failed with one delivery, preferably one that did not fail alone before.
-func (w *Worker) probe(ctx context.Context, k deliveries.Kind) (bool, error) {
-	defer w.breakers[k].pardon()
+func (w *Worker) probe(ctx context.Context, k deliveries.Kind, number int) (bool, error) {
+	defer w.breakers[k].pardon(number)
 	q := deliveries.TakeQuery{Kinds: []deliveries.Kind{k}, Limit: 1, InOrderOnly: true}
 	took, err := w.serve(ctx, q)
 	if took || err != nil {
@@ -77,6 +79,10 @@ func (w *Worker) serve(ctx context.Context, q deliveries.TakeQuery) (bool, error
 		return false, err
 	}
 	w.refused.Store(false)
+	if lease.Alone {
+		w.alone.Add(1)
+		defer w.alone.Add(-1)
+	}
 	crashpoint.Hit(crashpoint.DeliverLeased)
 	s := &session{w: w, lease: lease, ends: ends}
 	s.run(ctx)

@@ -111,10 +111,30 @@ func (w work) halves() []work {
 		middle := len(w.decisions) / 2
 		return []work{{decisions: w.decisions[:middle]}, {decisions: w.decisions[middle:]}}
 	case len(w.entries) > 1:
-		middle := len(w.entries) / 2
+		middle := w.middle()
 		return []work{{entries: w.entries[:middle]}, {entries: w.entries[middle:]}}
 	}
 	return nil
+}
+
+// wide reports whether the work can be halved without halving a request.
+func (w work) wide() bool {
+	return len(w.decisions) > 1 || len(w.decisions) > 0 && len(w.entries) > 0 ||
+		len(w.entries) > 1 && w.entries[0].request != w.entries[len(w.entries)-1].request
+}
+
+// middle is where the entries are halved: between two requests if there is more than one, so that the audit of a
+// request that is stored in halves stays one row.
+func (w work) middle() int {
+	half := len(w.entries) / 2
+	for distance := range half + 1 {
+		for _, at := range []int{half + distance, half - distance} {
+			if at > 0 && at < len(w.entries) && w.entries[at].request != w.entries[at-1].request {
+				return at
+			}
+		}
+	}
+	return half
 }
 
 func (w work) without(refused map[element]string) work {

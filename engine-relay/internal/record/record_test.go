@@ -124,6 +124,22 @@ func TestWhatIsRefusedOnlyTogetherIsStoredApart(t *testing.T) {
 	}
 }
 
+func TestWorkThatIsTooMuchIsHalvedBetweenRequests(t *testing.T) {
+	t.Parallel()
+	var sizes []int
+	m := &memory{refuse: func(ids []ident.SignalID) error {
+		if len(ids) > 4 {
+			return refused("57014")
+		}
+		sizes = append(sizes, len(ids))
+		return nil
+	}}
+	stored(t, m, recordOf(1, "a", "b", "c"), recordOf(2, "d"), recordOf(3, "e", "f", "g"))
+	if !slices.Equal(sizes, []int{3, 4}) && !slices.Equal(sizes, []int{4, 3}) || len(m.signals) != 7 || len(m.parked) != 0 {
+		t.Errorf("stored %v in %v, parked %d", m.signals, sizes, len(m.parked))
+	}
+}
+
 func TestRecordEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

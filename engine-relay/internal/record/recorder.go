@@ -70,8 +70,17 @@ func (r *Recorder) record(ctx context.Context, w work) error {
 		if err := r.pause(ctx, attempt); err != nil {
 			return err
 		}
+		if attempt >= patience && pg.State(err) == statementTimeout && w.wide() {
+			return r.separate(ctx, w, err)
+		}
 	}
 }
+
+// A transaction that took too long this many times may be too much for the store as it is, and is done in halves.
+const (
+	patience         = 3
+	statementTimeout = "57014"
+)
 
 // transact stores the work in one transaction.
 func (r *Recorder) transact(ctx context.Context, w work) error {
