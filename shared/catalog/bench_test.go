@@ -1,0 +1,59 @@
+package catalog
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func batch(n int) []byte {
+	elements := make([]string, n)
+	for i := range elements {
+		elements[i] = fmt.Sprintf(`{"external_id":"p%d","entity":"product","revision":%d,"document":%s,"raw":%s}`, i, i+1, soundProduct, soundProduct)
+	}
+	return []byte(`{"observations":[` + strings.Join(elements, ",") + `]}`)
+}
+
+func BenchmarkSplit500(b *testing.B) {
+	body := batch(500)
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Split(body); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkDeliver500 is all that operation 4 asks of this package for a batch: split, read, complete, digest.
+func BenchmarkDeliver500(b *testing.B) {
+	body := batch(500)
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		elements, err := Split(body)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, element := range elements {
+			o := ReadObservation(element)
+			if o.Quarantined != nil {
+				b.Fatal(o.Quarantined)
+			}
+			id := Identity{ConnectionID: "con_1", StoreID: "str_1", ExternalID: o.ExternalID, Revision: o.Revision}
+			_ = Digest(Complete(o.Content, id))
+		}
+	}
+}
+
+func BenchmarkCompose(b *testing.B) {
+	d, flaw := ReadDocument(Product, []byte(soundProduct))
+	if flaw != nil {
+		b.Fatal(flaw)
+	}
+	Complete(d, example())
+	b.ReportAllocs()
+	for b.Loop() {
+		_ = Compose(d.(*CatalogAggregate), 9, nil)
+	}
+}

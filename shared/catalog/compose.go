@@ -1,0 +1,134 @@
+package catalog
+
+// Compose returns the body of operation 2: the aggregate as stored, with the item's refresh_revision, and with the name,
+// handles and parent of every taxonomy node whose category document is known; a node that is not keeps what was
+// delivered with the item. The stored aggregate is not changed.
+func Compose(stored *CatalogAggregate, refreshRevision int64, categories map[TaxonomyID]*TaxonomyNodeDocument) []byte {
+	a := *stored
+	a.RefreshRevision = refreshRevision
+	if len(stored.Item.Taxonomy) > 0 && len(categories) > 0 {
+		a.Item.Taxonomy = make([]TaxonomyRef, len(stored.Item.Taxonomy))
+		for i, t := range stored.Item.Taxonomy {
+			if c := categories[t.TaxonomyID]; c != nil {
+				t.Name, t.Handles, t.ParentID = c.Name, c.Handles, c.ParentID
+			}
+			a.Item.Taxonomy[i] = t
+		}
+	}
+	w := newWriter()
+	a.write(w)
+	return w.b
+}
+
+func (a *CatalogAggregate) write(w *writer) {
+	w.open('{')
+	w.name("item")
+	a.Item.write(w)
+	w.name("variants")
+	w.open('[')
+	for i := range a.Variants {
+		a.Variants[i].write(w)
+	}
+	w.close(']')
+	w.name("availability")
+	w.open('[')
+	for i := range a.Availability {
+		a.Availability[i].write(w)
+	}
+	w.close(']')
+	w.integer("refresh_revision", a.RefreshRevision)
+	w.close('}')
+}
+
+func (i *Item) write(w *writer) {
+	w.open('{')
+	w.word("item_id", string(i.ItemID))
+	w.word("store_id", string(i.StoreID))
+	w.word("connection_id", string(i.ConnectionID))
+	w.word("external_id", i.ExternalID)
+	w.localized("title", i.Title)
+	w.word("status", string(i.Status))
+	w.word("source_version", i.SourceVersion)
+	if i.PrimaryMedia != nil {
+		w.name("primary_media")
+		i.PrimaryMedia.write(w)
+	}
+	w.localized("description", i.Description)
+	w.localized("handles", i.Handles)
+	w.localized("urls", i.URLs)
+	writeList(w, "media", i.Media, func(m *Media) { m.write(w) })
+	w.word("brand", i.Brand)
+	writeList(w, "tags", i.Tags, func(tag *string) { w.text(*tag) })
+	if i.FreeShipping != nil {
+		w.name("free_shipping")
+		if *i.FreeShipping {
+			w.raw([]byte("true"))
+		} else {
+			w.raw([]byte("false"))
+		}
+	}
+	writeList(w, "taxonomy", i.Taxonomy, func(t *TaxonomyRef) { t.write(w) })
+	w.close('}')
+}
+
+// writeList writes a member unless the slice is nil.
+func writeList[T any](w *writer, name string, list []T, write func(*T)) {
+	if list == nil {
+		return
+	}
+	w.name(name)
+	w.open('[')
+	for i := range list {
+		write(&list[i])
+	}
+	w.close(']')
+}
+
+func (m *Media) write(w *writer) {
+	w.open('{')
+	w.word("url", m.URL)
+	w.localized("alt", m.Alt)
+	w.close('}')
+}
+
+func (t *TaxonomyRef) write(w *writer) {
+	w.open('{')
+	w.word("taxonomy_id", string(t.TaxonomyID))
+	w.word("external_id", t.ExternalID)
+	w.localized("name", t.Name)
+	w.localized("handles", t.Handles)
+	w.word("parent_id", string(t.ParentID))
+	w.close('}')
+}
+
+func (v *Variant) write(w *writer) {
+	w.open('{')
+	w.word("variant_id", string(v.VariantID))
+	w.word("item_id", string(v.ItemID))
+	w.word("external_id", v.ExternalID)
+	w.word("status", string(v.Status))
+	w.word("sku", v.SKU)
+	w.localized("title", v.Title)
+	w.money("price", v.Price)
+	w.money("promotional_price", v.PromotionalPrice)
+	writeList(w, "attributes", v.Attributes, func(a *Attribute) {
+		w.open('{')
+		w.localized("name", a.Name)
+		w.localized("value", a.Value)
+		w.close('}')
+	})
+	w.close('}')
+}
+
+func (a *Availability) write(w *writer) {
+	w.open('{')
+	w.word("variant_id", string(a.VariantID))
+	w.word("sellable", a.Sellable)
+	if !a.AsOf.IsZero() {
+		w.time("as_of", a.AsOf)
+	}
+	if a.Quantity != nil {
+		w.integer("quantity", *a.Quantity)
+	}
+	w.close('}')
+}

@@ -1,0 +1,152 @@
+package catalog
+
+import "storefront.internal/shared/ident"
+
+func (a *CatalogAggregate) complete(id Identity) {
+	item := NewItemID(id.ConnectionID, id.ExternalID)
+	a.Item.ItemID, a.Item.StoreID, a.Item.ConnectionID = item, id.StoreID, id.ConnectionID
+	a.Item.ExternalID = id.ExternalID
+	for i := range a.Item.Taxonomy {
+		t := &a.Item.Taxonomy[i]
+		t.TaxonomyID = NewTaxonomyID(id.ConnectionID, t.ExternalID)
+		if t.ParentExternalID != "" {
+			t.ParentID = NewTaxonomyID(id.ConnectionID, t.ParentExternalID)
+		}
+	}
+	for i := range a.Variants {
+		v := &a.Variants[i]
+		v.VariantID, v.ItemID = NewVariantID(id.ConnectionID, id.ExternalID, v.ExternalID), item
+	}
+	for i := range a.Availability {
+		if v := &a.Availability[i]; v.VariantExternalID != "" {
+			v.VariantID = NewVariantID(id.ConnectionID, id.ExternalID, v.VariantExternalID)
+		}
+	}
+	a.RefreshRevision = id.Revision
+}
+
+func readProduct(r *reader, root int) *CatalogAggregate {
+	a := &CatalogAggregate{Item: readItem(r, r.object(r.need(root, "item"))), Variants: []Variant{}, Availability: []Availability{}}
+	list := r.need(root, "variants")
+	given := make(map[string]string) // our ids that came with the document → external ids
+	known := make(map[string]bool)
+	for n := range r.each(list, maxVariants) {
+		v := readVariant(r, r.object(n))
+		if known[v.ExternalID] {
+			r.fail(r.get(n, "external_id"), DuplicateExternalID)
+		}
+		known[v.ExternalID] = true
+		a.Variants = append(a.Variants, v)
+		if label := r.label(n); label != "" {
+			given[label] = v.ExternalID
+		}
+	}
+	if r.flaw == nil && len(a.Variants) == 0 {
+		r.fail(list, TooFew)
+	}
+	for n := range r.each(r.get(root, "availability"), maxAvailable) {
+		a.Availability = append(a.Availability, readAvailability(r, r.object(n), known, given))
+	}
+	return a
+}
+
+// label returns the variant_id that came with a variant or an availability. It is no identifier of ours and ends up
+// nowhere: it lets a document that we completed be delivered again, in which availability has no other name for a variant.
+func (r *reader) label(n int) string {
+	n = r.get(n, "variant_id")
+	if n == absent || r.kind(n) != '"' {
+		return ""
+	}
+	if s := string(r.tree.said(n)); ident.Valid(ident.Variant, s) {
+		return s
+	}
+	return ""
+}
+
+func readItem(r *reader, n int) Item {
+	item := Item{
+		Title:         r.localized(r.need(n, "title")),
+		Status:        r.status(r.need(n, "status"), Active, Hidden, Draft),
+		SourceVersion: r.word(r.get(n, "source_version"), WrongType),
+		Description:   r.localized(r.get(n, "description")),
+		Handles:       r.localized(r.get(n, "handles")),
+		URLs:          r.localizedURLs(r.get(n, "urls")),
+		Brand:         r.word(r.get(n, "brand"), WrongType),
+		FreeShipping:  r.boolean(r.get(n, "free_shipping")),
+	}
+	if media := r.object(r.get(n, "primary_media")); media != absent {
+		m := readMedia(r, media)
+		item.PrimaryMedia = &m
+	}
+	item.Media = list(r, r.get(n, "media"), maxList, func(n int) Media { return readMedia(r, r.object(n)) })
+	item.Tags = list(r, r.get(n, "tags"), maxList, func(n int) string { return r.word(n, WrongType) })
+	item.Taxonomy = list(r, r.get(n, "taxonomy"), maxList, func(n int) TaxonomyRef {
+		n = r.object(n)
+		return TaxonomyRef{
+			ExternalID: r.externalID(r.need(n, "external_id")),
+			Name:       r.localized(r.get(n, "name")),
+			Handles:    r.localized(r.get(n, "handles")),
+		}
+	})
+	return item
+}
+
+// list returns the elements of an array as read, nil when it is absent.
+func list[T any](r *reader, n, most int, read func(n int) T) []T {
+	if n == absent {
+		return nil
+	}
+	out := []T{}
+	for child := range r.each(n, most) {
+		out = append(out, read(child))
+	}
+	return out
+}
+
+func readMedia(r *reader, n int) Media {
+	return Media{URL: r.url(r.need(n, "url")), Alt: r.localized(r.get(n, "alt"))}
+}
+
+func readVariant(r *reader, n int) Variant {
+	v := Variant{
+		ExternalID:       r.externalID(r.need(n, "external_id")),
+		Status:           r.status(r.get(n, "status"), Active, Hidden),
+		SKU:              r.word(r.get(n, "sku"), WrongType),
+		Title:            r.localized(r.get(n, "title")),
+		Price:            readPrice(r, r.get(n, "price")),
+		PromotionalPrice: readPrice(r, r.get(n, "promotional_price")),
+	}
+	v.Attributes = list(r, r.get(n, "attributes"), maxList, func(n int) Attribute {
+		n = r.object(n)
+		return Attribute{Name: r.localized(r.need(n, "name")), Value: r.localized(r.need(n, "value"))}
+	})
+	return v
+}
+
+func readPrice(r *reader, n int) *Money {
+	if n == absent {
+		return nil
+	}
+	m := r.money(n)
+	return &m
+}
+
+func readAvailability(r *reader, n int, known map[string]bool, given map[string]string) Availability {
+	v := Availability{
+		VariantExternalID: r.externalID(r.get(n, "variant_external_id")),
+		Sellable:          r.word(r.get(n, "sellable"), WrongType),
+		AsOf:              r.time(r.get(n, "as_of")),
+	}
+	if v.VariantExternalID == "" {
+		if v.VariantExternalID = given[r.label(n)]; v.VariantExternalID == "" {
+			r.need(n, "variant_external_id")
+		}
+	} else if !known[v.VariantExternalID] {
+		r.fail(r.get(n, "variant_external_id"), UnknownVariant)
+	}
+	if quantity := r.get(n, "quantity"); quantity != absent {
+		q := r.integer(quantity, -maxInteger, maxInteger)
+		v.Quantity = &q
+	}
+	return v
+}
