@@ -37,7 +37,7 @@ func TestVersionTellsWhatIsMissing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(t.Context())
+	defer func() { _ = conn.Close(t.Context()) }()
 	exec := func(sql string) {
 		t.Helper()
 		if _, err := conn.Exec(t.Context(), sql); err != nil {
