@@ -9,6 +9,7 @@ import (
 	"storefront.internal/edge/internal/ratelimit"
 	"storefront.internal/shared/ident/decisionid"
 	"storefront.internal/shared/settings"
+	"storefront.internal/shared/stream"
 )
 
 // Prefix starts every variable of edge.
@@ -39,11 +40,16 @@ type Config struct {
 	MaxBodyBytes int           `envconfig:"MAX_BODY_BYTES" default:"67108864" desc:"bytes of bodies in work at once; more are answered 503"`
 	LogSample    int           `envconfig:"LOG_SAMPLE" default:"100" desc:"one request in so many is logged; failures (5xx) always are; 0: only those"`
 	DrainDelay   time.Duration `envconfig:"DRAIN_DELAY" default:"3s" desc:"time between being not ready and accepting no more, at a stop"`
+
+	// Topics are the contract's with engine-relay; only tests have their own.
+	SignalsTopic   string `ignored:"true"`
+	DecisionsTopic string `ignored:"true"`
 }
 
 // newConfig is a configuration whose defaults are edge's own where they differ from a fragment's.
 func newConfig() Config {
-	return Config{Postgres: settings.Postgres{StatementTimeout: 2 * time.Second}}
+	return Config{Postgres: settings.Postgres{StatementTimeout: 2 * time.Second},
+		SignalsTopic: stream.TopicSignals, DecisionsTopic: stream.TopicDecisions}
 }
 
 // Load reads the configuration from the environment, and tells all its faults at once.

@@ -23,6 +23,6 @@ func ConfigReference() string {
 func MetricsReference() string {
 	return "# Metrics of edge\n\nMade by `edge reference metrics`; a test fails when it is stale. The Go runtime's and the process's own are left out.\n\n" +
 		telemetry.MetricsReference(func(r prometheus.Registerer) {
-			wire(Config{}, nil, backends{}, r, slog.New(slog.DiscardHandler))
+			wire(newConfig(), nil, backends{}, r, slog.New(slog.DiscardHandler))
 		})
 }

@@ -51,9 +51,9 @@ func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Regi
 	p.cache = redis.NewKeys(b.redis, cfg.RedisPrefix)
 	p.gate = access.New(access.Config{Store: postgres.NewKeys(b.pool, b.poll), Cache: p.cache, Now: time.Now, Logger: log, Metrics: access.NewMetrics(r)})
 	p.gate.Watch(r)
-	p.topics = &kafka.Topics{Settings: cfg.Kafka, Logger: log}
-	p.signals = producer(cfg, stream.TopicSignals, r)
-	p.records = producer(cfg, stream.TopicDecisions, r)
+	p.topics = &kafka.Topics{Settings: cfg.Kafka, Names: []string{cfg.SignalsTopic, cfg.DecisionsTopic}, Logger: log}
+	p.signals = producer(cfg, cfg.SignalsTopic, r)
+	p.records = producer(cfg, cfg.DecisionsTopic, r)
 	p.decisions = kafka.NewDecisions(p.records, log, r)
 	p.intake = intake.New(intake.Config{
 		Claims:   redis.NewClaims(redis.NewPipeline(b.redis, flights), cfg.RedisPrefix, len(cfg.RedisAddrs) > 1),

@@ -16,9 +16,10 @@ const (
 	attempt    = 10 * time.Second // after which a failure is told
 )
 
-// Topics makes sure of both topics in the background: a process starts without Kafka.
+// Topics makes sure of the named topics in the background: a process starts without Kafka.
 type Topics struct {
 	Settings settings.Kafka
+	Names    []string
 	Logger   *slog.Logger
 }
 
@@ -41,9 +42,9 @@ func (t *Topics) Run(ctx context.Context) error {
 func (t *Topics) ensure(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
-	return stream.EnsureTopics(ctx, t.Settings.KafkaBrokers, []stream.Topic{t.topic(stream.TopicSignals), t.topic(stream.TopicDecisions)})
-}
-
-func (t *Topics) topic(name string) stream.Topic {
-	return stream.Topic{Name: name, Partitions: t.Settings.TopicPartitions, ReplicationFactor: t.Settings.ReplicationFactor}
+	topics := make([]stream.Topic, len(t.Names))
+	for i, name := range t.Names {
+		topics[i] = stream.Topic{Name: name, Partitions: t.Settings.TopicPartitions, ReplicationFactor: t.Settings.ReplicationFactor}
+	}
+	return stream.EnsureTopics(ctx, t.Settings.KafkaBrokers, topics)
 }

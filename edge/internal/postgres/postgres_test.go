@@ -1,0 +1,147 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"storefront.internal/shared/ident"
+	"storefront.internal/shared/signal"
+	"storefront.internal/shared/storekey"
+	"storefront.internal/shared/testkit"
+)
+
+// open returns the database as the owner sees it, and as the edge does.
+func open(t *testing.T) (owner, edge *pgxpool.Pool) {
+	t.Helper()
+	url := testkit.Postgres(t)
+	return testkit.Pool(t, url), testkit.Pool(t, testkit.PostgresAs(t, url, "storefront_edge"))
+}
+
+func exec(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	owner, edge := open(t)
+	keys := NewKeys(edge, edge)
+	live, gone := storekey.Digest([]byte("live")), storekey.Digest([]byte("gone"))
+	exec(t, owner, `INSERT INTO control.connections (connection_id, store_id, provider, external_store_id) VALUES ('con_1', 'str_1', 'custom', '1')`)
+	const insert = `INSERT INTO control.api_keys (api_key_id, connection_id, digest, scopes, revoked_at) VALUES ($1, 'con_1', $2, '{catalog:read,signals:write}', $3)`
+	exec(t, owner, insert, "key_live", live[:], nil)
+	exec(t, owner, insert, "key_gone", gone[:], time.Now())
+	g, found, err := keys.Grant(t.Context(), live)
+	if err != nil || !found || g.KeyID != "key_live" || g.ConnectionID != "con_1" || g.StoreID != "str_1" ||
+		!slices.Equal(g.Scopes, []storekey.Scope{storekey.CatalogRead, storekey.SignalsWrite}) {
+		t.Errorf("%+v, %t, %v", g, found, err)
+	}
+	for _, d := range [][32]byte{gone, storekey.Digest([]byte("never"))} {
+		if g, found, err := keys.Grant(t.Context(), d); err != nil || found {
+			t.Errorf("%+v, %t, %v", g, found, err)
+		}
+	}
+	before, err := keys.Version(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, owner, `UPDATE control.key_version SET version = version + 1`)
+	if after, err := keys.Version(t.Context()); err != nil || after != before+1 {
+		t.Errorf("version %d, %v, want %d", after, err, before+1)
+	}
+}
+
+func TestLedger(t *testing.T) {
+	t.Parallel()
+	owner, edge := open(t)
+	ledger := NewLedger(edge)
+	store := func(c ident.ConnectionID, id ident.SignalID) {
+		exec(t, owner, `INSERT INTO relay.ledger (connection_id, digest) VALUES ($1, $2)`, c, signal.LedgerDigest(c, id))
+	}
+	store("con_1", "sig_a")
+	store("con_1", "sig_c")
+	store("con_2", "sig_b")
+	for _, tc := range []struct {
+		c    ident.ConnectionID
+		ids  []ident.SignalID
+		want []bool
+	}{
+		{"con_1", []ident.SignalID{"sig_a", "sig_b", "sig_c", "sig_a"}, []bool{true, false, true, true}},
+		{"con_2", []ident.SignalID{"sig_a", "sig_b"}, []bool{false, true}},
+		{"con_3", []ident.SignalID{"sig_a"}, []bool{false}},
+		{"con_1", nil, []bool{}},
+	} {
+		got, err := ledger.Known(t.Context(), tc.c, tc.ids)
+		if err != nil || !slices.Equal(got, tc.want) {
+			t.Errorf("%s %v: %v, %v, want %v", tc.c, tc.ids, got, err, tc.want)
+		}
+	}
+}
+
+func TestRecentlyStored(t *testing.T) {
+	t.Parallel()
+	owner, edge := open(t)
+	ledger := NewLedger(edge)
+	recent := func(want bool) {
+		t.Helper()
+		if got, err := ledger.RecentlyStored(t.Context(), time.Hour); err != nil || got != want {
+			t.Errorf("%t, %v, want %t", got, err, want)
+		}
+	}
+	const insert = `INSERT INTO relay.audit (connection_id, record_id, stored_at, received_at, crawler, ip, user_agent, accept_language, origin, referer)
+		VALUES ('con_1', gen_random_uuid(), now() - $1::interval, now(), false, '', '', '', '', '')`
+	recent(false)
+	exec(t, owner, insert, "61 minutes")
+	recent(false)
+	exec(t, owner, insert, "59 minutes")
+	recent(true)
+}
+
+// A flood of look-ups waits, and those that wait give up with their context.
+func TestLookupsAreBounded(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	for range maxLookups {
+		if err := g.enter(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := g.enter(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("one more entered: %v", err)
+		}
+	})
+	cancel()
+	wg.Wait()
+	g.leave()
+	if err := g.enter(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// The role of the edge can do nothing but what this package does.
+func TestRoleOfTheEdge(t *testing.T) {
+	t.Parallel()
+	_, edge := open(t)
+	for _, sql := range []string{
+		`SELECT sealed_secret FROM control.api_keys`, `SELECT * FROM control.connections`, `SELECT * FROM control.connector_tokens`,
+		`UPDATE control.key_version SET version = 0`, `DELETE FROM control.api_keys`, `INSERT INTO relay.ledger (connection_id, digest) VALUES ('c', gen_random_uuid())`,
+		`SELECT ip FROM relay.audit`, `SELECT * FROM relay.signals`, `SELECT * FROM relay.decisions`, `SELECT * FROM delivery.entries`, `CREATE TABLE public.x ()`,
+	} {
+		var pgErr *pgconn.PgError
+		if _, err := edge.Exec(t.Context(), sql); !errors.As(err, &pgErr) || pgErr.Code != "42501" {
+			t.Errorf("%s: %v, want insufficient_privilege", sql, err)
+		}
+	}
+}
