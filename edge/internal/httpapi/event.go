@@ -3,6 +3,8 @@ package httpapi
 import (
 	"log/slog"
 	"sync/atomic"
+
+	"github.com/valyala/fasthttp"
 )
 
 // report measures the request and logs its one event: never a body, a query, a header or an address.
@@ -15,6 +17,8 @@ func (s *Server) report(x *exchange) {
 	}
 	level := slog.LevelInfo
 	switch {
+	case status == fasthttp.StatusServiceUnavailable: // somebody else's failure, or too much at once
+		level = slog.LevelWarn
 	case status >= 500:
 		level = slog.LevelError
 	case !s.sample.take():
