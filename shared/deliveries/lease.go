@@ -8,9 +8,9 @@ import (
 )
 
 var (
-	// ErrBlocked: the engine refused this credential, and no probe is allowed now.
+	// ErrBlocked says that the engine refused this credential, and no probe is allowed now.
 	ErrBlocked = errors.New("the engine refused this credential")
-	// ErrFenced: the lease expired and another worker took the lane. Nothing was changed.
+	// ErrFenced says that the lease expired and another worker took the lane. Nothing was changed.
 	ErrFenced = errors.New("the lane was leased anew")
 )
 
@@ -60,11 +60,11 @@ type Leased struct {
 type Fate uint8
 
 const (
-	// Delivered: the engine has it.
+	// Delivered is what the engine has.
 	Delivered Fate = iota + 1
-	// Died: the engine will never take it.
+	// Died is what the engine will never take.
 	Died
-	// Failed: it is tried again later, unless it has failed too often for too long.
+	// Failed is what is tried again later, unless it has failed too often for too long.
 	Failed
 )
 

@@ -90,7 +90,7 @@ func (t *tally) begin(ctx context.Context, tx pgx.Tx) error {
 		b.Queue(deleteDelivered, l.ConnectionID, int16(l.Kind), l.Lane, t.delivered)
 	}
 	results := tx.SendBatch(ctx, b)
-	defer results.Close()
+	defer func() { _ = results.Close() }()
 	var number int16
 	if err := results.QueryRow().Scan(&number); err != nil {
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -113,6 +113,8 @@ WITH gone AS (
     INSERT INTO delivery.dead AS d (connection_id, kind, id, lane, body, created_at, died_at, attempts, reason)
     SELECT connection_id, kind, id, lane % 8, body, created_at, now(), attempts + 1, left(reason, 256)
     FROM gone
+    ON CONFLICT (connection_id, kind, id) DO UPDATE
+    SET lane = excluded.lane, body = excluded.body, died_at = excluded.died_at, attempts = excluded.attempts, reason = excluded.reason
 )
 SELECT seq FROM gone`
 

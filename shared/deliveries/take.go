@@ -14,22 +14,22 @@ import (
 // ago with any of its lanes, so that eight busy lanes of one tenant get no more turns than one lane of another.
 const pickLane = `
 WITH waiting AS MATERIALIZED (
-    SELECT connection_id
+    SELECT connection_id, kind, lane, served_at
     FROM delivery.lanes
     WHERE ready AND kind = ANY ($1) AND lane <= $2 AND not_before <= now() AND leased_until <= now()
     ORDER BY served_at
     LIMIT 64
 ), turns AS MATERIALIZED (
-    SELECT l.connection_id, max(l.served_at) AS served_at
+    SELECT w.connection_id, latest.served_at
     FROM (SELECT DISTINCT connection_id FROM waiting) w
-    JOIN delivery.lanes l USING (connection_id)
-    GROUP BY l.connection_id
+    CROSS JOIN LATERAL (SELECT max(l.served_at) AS served_at FROM delivery.lanes l WHERE l.connection_id = w.connection_id) latest
 )
 SELECT l.connection_id, l.kind, l.lane, l.fence, l.flight, l.unconfirmed
-FROM turns t
-JOIN delivery.lanes l USING (connection_id)
-WHERE l.ready AND l.kind = ANY ($1) AND l.lane <= $2 AND l.not_before <= now() AND l.leased_until <= now()
-ORDER BY t.served_at, l.served_at
+FROM waiting w
+JOIN turns t USING (connection_id)
+JOIN delivery.lanes l USING (connection_id, kind, lane)
+WHERE l.ready AND l.not_before <= now() AND l.leased_until <= now()
+ORDER BY t.served_at, w.served_at
 LIMIT 1
 FOR UPDATE OF l SKIP LOCKED`
 
@@ -108,7 +108,7 @@ func pick(ctx context.Context, tx pgx.Tx, q TakeQuery) (probe bool, l *lane, err
 	b.Queue(selectBlock, q.Credential[:])
 	b.Queue(pickLane, kinds, top)
 	results := tx.SendBatch(ctx, b)
-	defer results.Close()
+	defer func() { _ = results.Close() }()
 	probe, err = scanBlock(results.QueryRow())
 	if err != nil {
 		return false, nil, err

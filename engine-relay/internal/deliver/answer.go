@@ -19,11 +19,11 @@ type Engine interface {
 type Sent uint8
 
 const (
-	// Unanswered: it may have arrived, and there is no answer, or none that can be read.
+	// Unanswered means that it may have arrived, and there is no answer, or none that can be read.
 	Unanswered Sent = iota
-	// NotSent: not a byte of it left.
+	// NotSent means that not a byte of it left.
 	NotSent
-	// Answered: the engine answered it.
+	// Answered means that the engine answered it.
 	Answered
 )
 

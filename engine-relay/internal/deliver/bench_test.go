@@ -45,7 +45,7 @@ func BenchmarkDeliver(b *testing.B) {
 		}
 	}))
 	defer quick.Close()
-	s.stub.Server.Close()
+	s.stub.Close()
 	s.stub.Server = quick
 	padding := strings.Repeat("x", 330)
 	for n := 0; n < b.N; n += 2000 {
