@@ -94,7 +94,7 @@ func startBundle(t *testing.T, superURL, redisAddr, prefix string, change ...fun
 	}
 	b := &bundle{t: t, cfg: cfg, log: &syncBuffer{}, keyset: string(keyset), db: testkit.Pool(t, superURL)}
 	b.redis = goredis.NewClient(&goredis.Options{Addr: testRedis(t)})
-	t.Cleanup(func() { b.redis.Close() })
+	t.Cleanup(func() { _ = b.redis.Close() })
 	b.app = b.run(cfg)
 	return b
 }

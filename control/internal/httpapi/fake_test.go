@@ -43,7 +43,6 @@ func at() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.Fix
 
 // fake is every use case; fail is what each of them returns when it is set.
 type fake struct {
-	mu       sync.Mutex
 	fail     error
 	off      bool
 	scopes   []string

@@ -17,7 +17,7 @@ func open(t *testing.T) (*Keys, redis.UniversalClient, string) {
 	t.Helper()
 	addr, prefix := testkit.Redis(t)
 	client := Open(settings.Redis{RedisAddrs: []string{addr}})
-	t.Cleanup(func() { client.Close() })
+	t.Cleanup(func() { _ = client.Close() })
 	return NewKeys(client, prefix), client, prefix
 }
 
@@ -68,7 +68,7 @@ func TestVersionsAreSwapped(t *testing.T) {
 	t.Parallel()
 	k, client, prefix := open(t)
 	hints := client.Subscribe(t.Context(), prefix+"keys:changed")
-	defer hints.Close()
+	defer func() { _ = hints.Close() }()
 	if _, err := hints.Receive(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestVersionsAreSwapped(t *testing.T) {
 func TestRedisAway(t *testing.T) {
 	t.Parallel()
 	client := Open(settings.Redis{RedisAddrs: []string{"127.0.0.1:1"}, RedisPassword: "canary"})
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	k := NewKeys(client, "x:")
 	if _, err := k.Version(t.Context()); err == nil {
 		t.Error("a version without Redis")
