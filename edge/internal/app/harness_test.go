@@ -144,7 +144,7 @@ func prepare(t *testing.T) *edge {
 	redisAddr, prefix := testkit.Redis(t)
 	e := &edge{t: t, owner: testkit.Pool(t, database), redis: goredis.NewClient(&goredis.Options{Addr: redisAddr}), log: &safeBuffer{},
 		postgres: newLink(t, u.Host), cache: newLink(t, redisAddr)}
-	t.Cleanup(func() { e.redis.Close() })
+	t.Cleanup(func() { _ = e.redis.Close() })
 	u.Host = e.postgres.addr()
 	e.cfg = newConfig()
 	env := []string{"EDGE_LISTEN=127.0.0.1:0", "EDGE_ADMIN_LISTEN=127.0.0.1:0", "EDGE_ERRORS_BASE=https://errors.example/", "EDGE_DATABASE_URL=" + u.String(),

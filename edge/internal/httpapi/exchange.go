@@ -18,7 +18,7 @@ import (
 // buffers, so it must not outlive the handler.
 type exchange struct {
 	ctx       *fasthttp.RequestCtx
-	call      context.Context //nolint:containedctx // lives exactly as long as the request
+	call      context.Context // lives exactly as long as the request
 	began     time.Time
 	requestID string
 	trace     string // the traceparent as sent, when it is one

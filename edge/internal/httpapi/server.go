@@ -78,7 +78,7 @@ type Server struct {
 	shed            shed
 	router          *router
 	http            *fasthttp.Server
-	base            context.Context //nolint:containedctx // the parent of every call; ends after the drain
+	base            context.Context // the parent of every call; ends after the drain
 	end             context.CancelFunc
 }
 

@@ -31,7 +31,7 @@ type Decisions struct {
 	log      *slog.Logger
 	room     chan struct{}
 	outcomes *prometheus.CounterVec
-	ctx      context.Context //nolint:containedctx // ends when Close gives up
+	ctx      context.Context // ends when Close gives up
 	giveUp   context.CancelFunc
 
 	mu     sync.Mutex

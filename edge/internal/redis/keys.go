@@ -86,7 +86,7 @@ func (k *Keys) Version(ctx context.Context) (version int64, known bool, err erro
 // itself after a lost connection; what is missed meanwhile is found by the poll.
 func (k *Keys) Hints(ctx context.Context, changed func()) error {
 	sub := k.client.Subscribe(ctx, k.prefix+"keys:changed")
-	defer sub.Close()
+	defer func() { _ = sub.Close() }() // what is lost is a hint
 	messages := sub.Channel()
 	for {
 		select {

@@ -17,7 +17,7 @@ func newKeys(t *testing.T) (*Keys, goredis.UniversalClient, string) {
 	t.Helper()
 	addr, prefix := testkit.Redis(t)
 	client := NewClient(settings.Redis{RedisAddrs: []string{addr}})
-	t.Cleanup(func() { client.Close() })
+	t.Cleanup(func() { _ = client.Close() })
 	return NewKeys(client, prefix), client, prefix
 }
 
@@ -105,7 +105,7 @@ func TestKeyHints(t *testing.T) {
 func TestKeysWithoutRedis(t *testing.T) {
 	t.Parallel()
 	client := NewClient(settings.Redis{RedisAddrs: []string{"127.0.0.1:1"}})
-	defer client.Close()
+	t.Cleanup(func() { _ = client.Close() })
 	k := NewKeys(client, "x:")
 	if _, state, err := k.Grant(t.Context(), access.Digest{}); err == nil || state != access.CacheEmpty {
 		t.Errorf("%v, %v", state, err)

@@ -1,0 +1,188 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"storefront.internal/shared/fault"
+	"storefront.internal/shared/ident"
+	"storefront.internal/shared/storekey"
+)
+
+var errDown = errors.New("down")
+
+// stores is a PostgreSQL and a Redis with their own faults. Its methods are both ports.
+type stores struct {
+	mu          sync.Mutex
+	keys        map[Digest]storekey.Grant
+	version     int64
+	cached      map[Digest]CacheState
+	published   int64
+	hasVersion  bool
+	storeDown   bool
+	cacheDown   bool
+	storeHangs  bool
+	storeReads  int
+	cacheReads  int
+	panics      bool
+	beforeStore func() // runs between PostgreSQL's read and its answer
+}
+
+func newStores() *stores {
+	return &stores{keys: map[Digest]storekey.Grant{}, cached: map[Digest]CacheState{}, hasVersion: true}
+}
+
+// issue and revoke do what control does: commit, push, then publish the version.
+func (s *stores) issue() []byte {
+	secret := []byte(storekey.NewSecret())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keys[storekey.Digest(secret)] = storekey.Grant{KeyID: "key_1", ConnectionID: "con_1", StoreID: "str_1", Scopes: storekey.AllScopes()}
+	s.version++
+	s.published = s.version
+	return secret
+}
+
+func (s *stores) revoke(secret []byte, pushed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := storekey.Digest(secret)
+	delete(s.keys, d)
+	s.version++
+	if pushed {
+		s.cached[d] = CacheRevoked
+		s.published = s.version
+	}
+}
+
+func (s *stores) set(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+type storePort struct{ *stores }
+
+func (p storePort) Grant(ctx context.Context, d Digest) (storekey.Grant, bool, error) {
+	s := p.stores
+	s.mu.Lock()
+	s.storeReads++
+	if s.panics {
+		s.mu.Unlock()
+		panic("planted")
+	}
+	if s.storeHangs {
+		s.mu.Unlock()
+		<-ctx.Done()
+		return storekey.Grant{}, false, ctx.Err()
+	}
+	g, ok := s.keys[d]
+	down, hook := s.storeDown, s.beforeStore
+	s.mu.Unlock()
+	if down {
+		return storekey.Grant{}, false, errDown
+	}
+	if hook != nil {
+		hook()
+	}
+	return g, ok, nil
+}
+
+func (p storePort) Version(ctx context.Context) (int64, error) {
+	s := p.stores
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.storeHangs {
+		s.mu.Unlock()
+		<-ctx.Done()
+		s.mu.Lock()
+		return 0, ctx.Err()
+	}
+	if s.storeDown {
+		return 0, errDown
+	}
+	return s.version, nil
+}
+
+type cachePort struct{ *stores }
+
+func (p cachePort) Grant(_ context.Context, d Digest) (storekey.Grant, CacheState, error) {
+	s := p.stores
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cacheReads++
+	if s.cacheDown {
+		return storekey.Grant{}, CacheEmpty, errDown
+	}
+	return storekey.Grant{KeyID: "key_1", ConnectionID: "con_1", StoreID: "str_1", Scopes: storekey.AllScopes()}, s.cached[d], nil
+}
+
+func (p cachePort) Fill(_ context.Context, d Digest, _ storekey.Grant) error {
+	s := p.stores
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cacheDown {
+		return errDown
+	}
+	if s.cached[d] == CacheEmpty {
+		s.cached[d] = CacheGranted
+	}
+	return nil
+}
+
+func (p cachePort) Version(context.Context) (int64, bool, error) {
+	s := p.stores
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cacheDown {
+		return 0, false, errDown
+	}
+	return s.published, s.hasVersion, nil
+}
+
+func newGate(s *stores) *Gate {
+	return New(Config{Store: storePort{s}, Cache: cachePort{s}, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Metrics: NewMetrics(prometheus.NewRegistry())})
+}
+
+// play runs f beside the gate's pollers in a bubble with its own clock.
+func play(t *testing.T, f func(t *testing.T, g *Gate, s *stores)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStores()
+		g := newGate(s)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); _ = g.Run(ctx) }()
+		synctest.Wait()
+		f(t, g, s)
+		cancel()
+		<-done
+	})
+}
+
+// pass lets time go by and waits until everything that it set off has happened.
+func pass(d time.Duration) {
+	time.Sleep(d) // the bubble's clock
+	synctest.Wait()
+}
+
+func expect(t *testing.T, g *Gate, secret []byte, want fault.Code) {
+	t.Helper()
+	grant, err := g.Resolve(t.Context(), secret)
+	switch {
+	case want == "" && err != nil:
+		t.Fatalf("refused: %v", err)
+	case want == "" && grant.ConnectionID != ident.ConnectionID("con_1"):
+		t.Fatalf("grant %+v", grant)
+	case want != "" && !fault.Is(err, want):
+		t.Fatalf("error %v, want %s", err, want)
+	}
+}
