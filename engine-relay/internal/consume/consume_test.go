@@ -184,7 +184,9 @@ func TestANewerRecordHaltsItsPartitionAlone(t *testing.T) {
 			t.Error("the halted record counts as read")
 		}
 		cancel()
-		<-ended
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
 	})
 }
 
@@ -201,7 +203,9 @@ func TestAFailedCommitIsTriedAgain(t *testing.T) {
 			t.Errorf("%d commits, want 4", g.calls)
 		}
 		cancel()
-		<-ended
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
 	})
 }
 
@@ -220,7 +224,9 @@ func TestATransactionOutlivesItsGenerationForAGrace(t *testing.T) {
 				time.Sleep(time.Second)
 				s.gate <- struct{}{}
 			}
-			<-ended
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
 			want := map[bool]time.Duration{true: time.Second, false: 3 * time.Second}[finishes]
 			if took := time.Since(began); took != want {
 				t.Errorf("ended after %v, want %v", took, want)

@@ -33,20 +33,17 @@ FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::text[], $
         session_id, n)
 ORDER BY n
 ON CONFLICT DO NOTHING
-RETURNING connection_id, decision_id, minted_at`
+RETURNING connection_id, decision_id`
 
-// isForeign says of signal s whether Decision d did not hold its item.
-const isForeign = `NOT EXISTS (SELECT FROM json_array_elements(d.items) AS i WHERE i ->> 'item_id' = s.item_id)`
-
-// markEarly marks the signals that were stored before their Decision. No signal of a Decision is older than a day
-// before its id, however wrong a clock is; that leaves out the partitions before.
+// markEarly marks the signals that were stored before their Decision: foreign_item says that it did not hold the item.
+// The bounds leave out the days that cannot hold such a signal: none is older than its Decision's id, and none is yet
+// to come; a day each way is for clocks that are wrong.
 const markEarly = `
-UPDATE relay.signals AS s SET foreign_item = ` + isForeign + `
-FROM relay.decisions AS d
-JOIN unnest($1::text[], $2::text[], $3::timestamptz[]) AS k (connection_id, decision_id, minted_at)
-    USING (connection_id, decision_id, minted_at)
-WHERE s.connection_id = d.connection_id AND s.decision_id = d.decision_id AND s.foreign_item IS NULL
-    AND s.stored_at > $4::timestamptz - interval '1 day'`
+UPDATE relay.signals AS s
+SET foreign_item = NOT EXISTS (SELECT FROM json_array_elements(k.items::json) AS i WHERE i ->> 'item_id' = s.item_id)
+FROM unnest($1::text[], $2::text[], $3::text[]) AS k (connection_id, decision_id, items)
+WHERE s.connection_id = k.connection_id AND s.decision_id = k.decision_id AND s.foreign_item IS NULL
+    AND s.stored_at > $4 AND s.stored_at < $5`
 
 // SaveDecisions stores what is not there yet and returns how many that were. The signals that it marks belong to
 // Decisions of this very transaction, so that no other one wants the same rows.
@@ -55,26 +52,40 @@ func (t *tx) SaveDecisions(ctx context.Context, decisions []*signal.Decision) (i
 	if err != nil {
 		return 0, fmt.Errorf("store %d decisions: %w", len(decisions), err)
 	}
-	var connections, ids []string
-	var minted []time.Time
+	saved := make(map[record.DecisionKey]struct{}, len(decisions))
 	var connection, id string
-	var at, oldest time.Time
-	if _, err := pgx.ForEachRow(rows, []any{&connection, &id, &at}, func() error {
-		connections, ids, minted = append(connections, connection), append(ids, id), append(minted, at)
-		if oldest.IsZero() || at.Before(oldest) {
-			oldest = at
-		}
+	if _, err := pgx.ForEachRow(rows, []any{&connection, &id}, func() error {
+		saved[record.DecisionKey{ConnectionID: ident.ConnectionID(connection), DecisionID: ident.DecisionID(id)}] = struct{}{}
 		return nil
 	}); err != nil {
 		return 0, fmt.Errorf("store %d decisions: %w", len(decisions), err)
 	}
-	if len(ids) == 0 {
+	if len(saved) == 0 {
 		return 0, nil
 	}
-	if _, err := t.Exec(ctx, markEarly, connections, ids, minted, oldest); err != nil {
-		return 0, fmt.Errorf("mark the signals of %d decisions: %w", len(ids), err)
+	n := len(saved)
+	return n, t.markEarly(ctx, decisions, saved)
+}
+
+func (t *tx) markEarly(ctx context.Context, decisions []*signal.Decision, saved map[record.DecisionKey]struct{}) error {
+	var connections, ids, items []string
+	oldest := time.Now()
+	for _, d := range decisions {
+		key := record.DecisionKey{ConnectionID: d.ConnectionID, DecisionID: d.DecisionID}
+		if _, isNew := saved[key]; !isNew {
+			continue
+		}
+		delete(saved, key) // the batch may hold it twice
+		connections, ids, items = append(connections, string(d.ConnectionID)), append(ids, string(d.DecisionID)), append(items, itemsJSON(d.Items))
+		if minted := mintedAt(d.DecisionID); minted.Before(oldest) {
+			oldest = minted
+		}
 	}
-	return len(ids), nil
+	const day = 24 * time.Hour
+	if _, err := t.Exec(ctx, markEarly, connections, ids, items, oldest.Add(-day), time.Now().Add(day)); err != nil {
+		return fmt.Errorf("mark the signals of %d decisions: %w", len(ids), err)
+	}
+	return nil
 }
 
 // decisionColumns turns rows into the arrays of saveDecisions.

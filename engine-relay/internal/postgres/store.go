@@ -24,7 +24,16 @@ func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool} }
 
 // InTx runs fn in one transaction and commits it; package record says what an error means.
 func (s *Store) InTx(ctx context.Context, fn func(record.Tx) error) error {
-	return pg.InTx(ctx, s.pool, func(t pgx.Tx) error { return fn(&tx{t}) })
+	return pg.InTx(ctx, fresh{s.pool}, func(t pgx.Tx) error { return fn(&tx{t}) })
+}
+
+// fresh begins transactions whose statements are planned anew each time. A prepared statement's generic plan, made while
+// a table was small, reads all of it for as long as nobody analyzes it; planning costs nothing beside thousands of rows.
+type fresh struct{ pool *pgxpool.Pool }
+
+func (f fresh) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
+	opts.BeginQuery = "BEGIN; SET LOCAL plan_cache_mode = force_custom_plan"
+	return f.pool.BeginTx(ctx, opts)
 }
 
 // tx is one transaction of the sink.

@@ -43,7 +43,8 @@ func (s *Store) Strays(ctx context.Context) (int, error) {
 
 // markMissed marks signals whose Decision was being stored while they were: neither transaction saw the other.
 const markMissed = `
-UPDATE relay.signals AS s SET foreign_item = ` + isForeign + `
+UPDATE relay.signals AS s
+SET foreign_item = NOT EXISTS (SELECT FROM json_array_elements(d.items) AS i WHERE i ->> 'item_id' = s.item_id)
 FROM relay.decisions AS d
 WHERE d.connection_id = s.connection_id AND d.decision_id = s.decision_id AND s.foreign_item IS NULL
     AND s.stored_at > now() - interval '10 minutes'`
