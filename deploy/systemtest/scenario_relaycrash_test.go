@@ -66,13 +66,26 @@ func (x *topology) sibling() *topology {
 func (x *topology) rescue(doomed *node, s *shop, ids []string) {
 	t := x.t
 	t.Helper()
-	if strings.HasSuffix(t.Name(), "stop") {
+	stalls := strings.HasSuffix(t.Name(), "stop")
+	if stalls {
 		eventually(t, 60*time.Second, "stop", doomed.stopped)
-		stopped := time.AfterFunc(stall, func() { _ = doomed.Signal(syscall.SIGCONT) })
-		defer stopped.Stop()
 	} else {
 		eventually(t, 60*time.Second, "crash", doomed.dead)
 	}
+	over := time.After(stall)
 	x.relay("RELAY_LEASE=5s")
 	x.delivered(t, s, ids, 90*time.Second)
+	if !stalls {
+		return
+	}
+	// The one that stood still goes on with what is long done, and changes nothing.
+	<-over
+	if err := doomed.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := services.Ready(t.Context(), doomed.Process, doomed.admin, 30*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	x.stop(doomed)
+	x.delivered(t, s, ids, time.Second)
 }

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Redis, Kafka and PostgreSQL are killed one after the other and come back. Without Redis or Kafka nothing is recorded, which
-// the answer says; without PostgreSQL intake goes on. In the end every signal is stored once.
+// PostgreSQL, Kafka and Redis are killed one after the other and come back. Without PostgreSQL intake goes on; without Kafka or
+// Redis nothing is recorded, which the answer says. In the end every signal is stored once. Redis comes last, because one that
+// has forgotten everything needs PostgreSQL for the hour that follows.
 func TestStoresKilled(t *testing.T) {
 	t.Parallel()
 	stores := newStores(t)
@@ -42,12 +43,6 @@ func TestStoresKilled(t *testing.T) {
 			t.Errorf("a resend after %s came back: %+v", what, a)
 		}
 	}
-	refusedThenTaken("Redis", func() { stores.redis.Kill() }, stores.startRedis)
-	if a := s.resend(edge, known, 20*time.Second); a.count("duplicate") != len(known) {
-		t.Errorf("a Redis that forgot everything made of a stored batch: %+v", a)
-	}
-	refusedThenTaken("Kafka", func() { stores.kafka.Kill() }, stores.startKafka)
-
 	stores.pg.Kill()
 	batch := cartBatch(d, 5)
 	if a := s.must(edge, batch); a.count("accepted") != len(batch) {
@@ -56,5 +51,10 @@ func TestStoresKilled(t *testing.T) {
 	ids = append(ids, idsOf(batch)...)
 	stores.startPostgres()
 	x.delivered(t, s, ids, 60*time.Second)
+	refusedThenTaken("Kafka", func() { stores.kafka.Kill() }, stores.startKafka)
+	refusedThenTaken("Redis", func() { stores.redis.Kill() }, stores.startRedis)
+	if a := s.resend(edge, known, 20*time.Second); a.count("duplicate") != len(known) {
+		t.Errorf("a Redis that forgot everything made of a stored batch: %+v", a)
+	}
 	x.drained(t, s)
 }
