@@ -1,7 +1,10 @@
 package redis
 
 import (
+	"context"
 	"crypto/tls"
+	"fmt"
+	"log/slog"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -14,7 +17,9 @@ import (
 const Budget = 250 * time.Millisecond
 
 // NewClient returns a client of a server, or of a cluster when there are several addresses. It connects on first use.
-func NewClient(s settings.Redis) goredis.UniversalClient {
+func NewClient(s settings.Redis) goredis.UniversalClient { return newClient(s, Budget) }
+
+func newClient(s settings.Redis, budget time.Duration) goredis.UniversalClient {
 	opts := &goredis.UniversalOptions{
 		Addrs:                 s.RedisAddrs,
 		Username:              s.RedisUsername,
@@ -23,11 +28,11 @@ func NewClient(s settings.Redis) goredis.UniversalClient {
 		MaxRetries:            1, // a connection that the server closed meanwhile
 		MinRetryBackoff:       time.Millisecond,
 		MaxRetryBackoff:       10 * time.Millisecond,
-		DialTimeout:           Budget,
+		DialTimeout:           budget,
 		DialerRetries:         1,
-		ReadTimeout:           Budget,
-		WriteTimeout:          Budget,
-		PoolTimeout:           Budget,
+		ReadTimeout:           budget,
+		WriteTimeout:          budget,
+		PoolTimeout:           budget,
 		ContextTimeoutEnabled: true,
 		DisableIdentity:       true,
 		MaintNotificationsConfig: &maintnotifications.Config{
@@ -38,4 +43,15 @@ func NewClient(s settings.Redis) goredis.UniversalClient {
 		opts.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	return goredis.NewUniversalClient(opts)
+}
+
+// UseLogger sends what go-redis has to say to the service's log. go-redis has one log per process, so the program
+// calls this once, before it opens a client.
+func UseLogger(l *slog.Logger) { goredis.SetLogger(driverLog{l}) }
+
+type driverLog struct{ *slog.Logger }
+
+// Printf implements go-redis's logger.
+func (l driverLog) Printf(ctx context.Context, format string, args ...any) {
+	l.WarnContext(ctx, "redis driver", slog.String("message", fmt.Sprintf(format, args...)))
 }

@@ -42,7 +42,11 @@ type batch struct {
 
 // NewPipeline returns a Pipeline of at most that many flights at the same time; 2 keep a server busy.
 func NewPipeline(client goredis.UniversalClient, flights int) *Pipeline {
-	return &Pipeline{client: client, budget: Budget, flights: max(flights, 1), breaker: breaker{now: time.Now}}
+	return newPipeline(client, flights, Budget)
+}
+
+func newPipeline(client goredis.UniversalClient, flights int, budget time.Duration) *Pipeline {
+	return &Pipeline{client: client, budget: budget, flights: max(flights, 1), breaker: breaker{now: time.Now}}
 }
 
 // Do sends the commands and waits for their answers. A nil reply is no error. After an error any of the commands may

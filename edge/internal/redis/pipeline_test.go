@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // TestPipelineAnswersEverybody: each of many gets the answers of its own commands.
 func TestPipelineAnswersEverybody(t *testing.T) {
 	client, prefix := open(t)
-	p := NewPipeline(client, 2)
+	p := newPipeline(client, 2, patience)
 	var wg sync.WaitGroup
 	for i := range 200 {
 		wg.Go(func() {
@@ -43,7 +43,7 @@ func TestPipelineAnswersEverybody(t *testing.T) {
 // TestPipelineErrors: an error answer is its own request's.
 func TestPipelineErrors(t *testing.T) {
 	client, prefix := open(t)
-	p := NewPipeline(client, 1)
+	p := newPipeline(client, 1, patience)
 	ctx := t.Context()
 	set := goredis.NewStatusCmd(ctx, "set", prefix+"text", "x", "px", 60000)
 	if err := p.Do(ctx, []goredis.Cmder{set, goredis.NewIntCmd(ctx, "incr", prefix+"text")}); err == nil {
@@ -81,7 +81,7 @@ func TestPipelineOutOfReach(t *testing.T) {
 				if err := get(); err == nil || errors.Is(err, errOpen) {
 					t.Errorf("try: %v", err)
 				}
-				if took := time.Since(start); took > 3*Budget {
+				if took := time.Since(start); took > 10*time.Second {
 					t.Errorf("took %v", took)
 				}
 			}
@@ -95,7 +95,7 @@ func TestPipelineOutOfReach(t *testing.T) {
 // TestPipelineWithdraw: who gives up while waiting was never sent.
 func TestPipelineWithdraw(t *testing.T) {
 	client, prefix := open(t)
-	p := NewPipeline(client, 1)
+	p := newPipeline(client, 1, patience)
 	p.out = 1 // a flight is out, and does not come back yet
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
