@@ -5,8 +5,6 @@ import (
 	"errors"
 	"testing"
 	"time"
-
-	"storefront.internal/edge/internal/intake/claimstest"
 )
 
 // TestLedger: who asks it, and what it answers.
