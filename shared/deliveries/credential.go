@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-const selectBlock = `SELECT coalesce(probe_at <= now(), false) FROM delivery.blocks WHERE credential_digest = $1`
+const selectBlock = `SELECT coalesce(probe_at <= now(), false) FROM delivery.blocks WHERE credential_digest = $1 AND blocked_at IS NOT NULL`
 
 // scanBlock reports whether a probe is allowed; no row means that the credential is good.
 func scanBlock(row pgx.Row) (probe bool, err error) {
@@ -42,16 +42,24 @@ SET held = c.held + CASE WHEN w.state = 'running' THEN greatest(now() - c.held_s
 FROM delivery.worker AS w
 WHERE (w.state = 'running') = (c.held_since IS NOT NULL)`
 
-// Block records that the engine refused the credential (401). Nobody takes a lane with it from then on; another
-// credential is not touched. A credential that was refused before keeps the time of the first refusal.
-func (s *Store) Block(ctx context.Context, c Credential) error {
-	return s.change(ctx, "block a credential",
-		`INSERT INTO delivery.blocks (credential_digest) VALUES ($1) ON CONFLICT (credential_digest) DO UPDATE SET probe_at = NULL`, c[:])
+const block = `
+INSERT INTO delivery.blocks AS b (credential_digest, blocked_at)
+VALUES ($1, now())
+ON CONFLICT (credential_digest) DO UPDATE
+SET blocked_at = coalesce(b.blocked_at, now()), probe_at = CASE WHEN $3 THEN NULL ELSE b.probe_at END
+WHERE $3 OR b.cleared_at IS NULL OR b.cleared_at < $2`
+
+// Block records that the engine refused a credential (401). Nobody takes a lane with it from then on; another
+// credential is not touched. A credential that is refused already keeps the time of the first refusal, and only the
+// refusal of the probe itself takes a probe away: one that comes late, of a lease from before, does not.
+func (s *Store) Block(ctx context.Context, r Refusal) error {
+	return s.change(ctx, "block a credential", block, r.Credential[:], r.TakenAt, r.Probe)
 }
 
 // Unblock records that a probe was answered with anything but a refusal.
 func (s *Store) Unblock(ctx context.Context, c Credential) error {
-	return s.change(ctx, "unblock a credential", `DELETE FROM delivery.blocks WHERE credential_digest = $1`, c[:])
+	return s.change(ctx, "unblock a credential",
+		`UPDATE delivery.blocks SET blocked_at = NULL, probe_at = NULL, cleared_at = now() WHERE credential_digest = $1 AND blocked_at IS NOT NULL`, c[:])
 }
 
 // Reprobe allows another probe after a while, when the last one found out nothing.

@@ -47,6 +47,44 @@ func (q *queue) blocked(tq deliveries.TakeQuery) {
 	}
 }
 
+// refusal is a 401 to what was leased just now.
+func refusal() deliveries.Refusal {
+	return deliveries.Refusal{Credential: token, TakenAt: time.Now().Add(time.Hour)}
+}
+
+// TestLateRefusal: an answer to a request from before neither takes the operator's probe away nor blocks anew.
+func TestLateRefusal(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	q := newQueue(t)
+	q.beat("a", &token)
+	q.enqueue(interaction(shop, "dec_1", "sig_1"), interaction(other, "dec_2", "sig_2"))
+	slow, quick := q.mustTake(), q.mustTake()
+	late := deliveries.Refusal{Credential: token, TakenAt: slow.TakenAt}
+	q.do(q.relay.Block(ctx, deliveries.Refusal{Credential: token, TakenAt: quick.TakenAt}))
+	q.settle(quick)
+	since := q.state(deliveries.Blocked).BlockedAt
+	q.do(q.control.Resume(ctx))
+	q.do(q.relay.Block(ctx, late))
+	if again := q.state(deliveries.Blocked).BlockedAt; !again.Equal(since) {
+		t.Errorf("a late 401 moved blocked_at from %v to %v", since, again)
+	}
+	probe := q.mustTake()
+	if !probe.Probe {
+		t.Fatal("the probe was lost")
+	}
+	q.do(q.relay.Block(ctx, late)) // while the probe is under way
+	q.do(q.relay.Unblock(ctx, token))
+	q.do(q.relay.Block(ctx, late))
+	q.state(deliveries.Running)
+	q.settle(probe)
+	fresh := q.mustTake()
+	q.do(q.relay.Block(ctx, deliveries.Refusal{Credential: token, TakenAt: fresh.TakenAt}))
+	if again := q.state(deliveries.Blocked).BlockedAt; !again.After(since) {
+		t.Errorf("blocked anew at %v, before at %v", again, since)
+	}
+}
+
 func TestBlockByCredential(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -59,11 +97,11 @@ func TestBlockByCredential(t *testing.T) {
 	}
 	q.enqueue(interaction(shop, "dec_1", "sig_1"))
 	l := q.mustTake()
-	q.do(q.relay.Block(ctx, token))
+	q.do(q.relay.Block(ctx, refusal()))
 	q.settle(l)
 	since := q.state(deliveries.Blocked).BlockedAt
 	q.blocked(query())
-	q.do(q.relay.Block(ctx, token))
+	q.do(q.relay.Block(ctx, refusal()))
 	if again := q.state(deliveries.Blocked).BlockedAt; !again.Equal(since) {
 		t.Errorf("a second 401 moved blocked_at from %v to %v", since, again)
 	}
@@ -76,7 +114,7 @@ func TestBlockByCredential(t *testing.T) {
 	q.do(q.relay.Stopped(ctx, "a"))
 	q.state(deliveries.Blocked)
 	q.beat("b", &renewed)
-	q.do(q.relay.Block(ctx, token))
+	q.do(q.relay.Block(ctx, refusal()))
 	q.state(deliveries.Running)
 	tq := query()
 	tq.Credential = renewed
@@ -91,7 +129,7 @@ func TestResumeProbesOnce(t *testing.T) {
 	q := newQueue(t)
 	q.beat("a", &token)
 	q.enqueue(interaction(shop, "dec_1", "sig_1"), interaction(other, "dec_2", "sig_2"))
-	q.do(q.relay.Block(ctx, token))
+	q.do(q.relay.Block(ctx, refusal()))
 	since := q.state(deliveries.Blocked).BlockedAt
 
 	q.do(q.control.Resume(ctx))
@@ -101,7 +139,7 @@ func TestResumeProbesOnce(t *testing.T) {
 		t.Fatal("the first lease after a resume is no probe")
 	}
 	q.blocked(query())
-	q.do(q.relay.Block(ctx, token)) // the probe was refused
+	q.do(q.relay.Block(ctx, deliveries.Refusal{Credential: token, TakenAt: l.TakenAt, Probe: true}))
 	q.settle(l)
 	if again := q.state(deliveries.Blocked).BlockedAt; !again.Equal(since) {
 		t.Errorf("the probe's 401 moved blocked_at from %v to %v", since, again)
@@ -128,7 +166,7 @@ func TestResumeWithoutWork(t *testing.T) {
 	ctx := context.Background()
 	q := newQueue(t)
 	q.beat("a", &token)
-	q.do(q.relay.Block(ctx, token))
+	q.do(q.relay.Block(ctx, refusal()))
 	q.do(q.control.Resume(ctx))
 	if l := q.take(query()); l != nil {
 		t.Fatalf("took %v of nothing", ids(l))
@@ -145,7 +183,7 @@ func TestStateOfSeveralRelays(t *testing.T) {
 	q := newQueue(t)
 	good := deliveries.Credential{7}
 	q.beat("old", &token)
-	q.do(q.relay.Block(ctx, token))
+	q.do(q.relay.Block(ctx, refusal()))
 	q.beat("none", nil)
 	q.state(deliveries.Blocked) // one is configured, and blocked
 	q.beat("new", &good)
@@ -175,7 +213,7 @@ func TestDeathNeedsAttemptsAndTime(t *testing.T) {
 		}
 	}
 	// A day passes in which the worker was blocked.
-	q.do(q.relay.Block(context.Background(), token))
+	q.do(q.relay.Block(context.Background(), refusal()))
 	q.admin(`UPDATE delivery.entries SET failed_since = failed_since - interval '25 hours', attempts = 6`)
 	q.admin(`UPDATE delivery.clock SET held_since = held_since - interval '2 hours'`)
 	q.do(q.relay.Unblock(context.Background(), token))

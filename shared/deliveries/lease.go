@@ -39,6 +39,8 @@ type Lease struct {
 	ConnectionID ident.ConnectionID
 	Lane         int16
 	Fence        int64
+	// TakenAt is when the lease began, by PostgreSQL's clock.
+	TakenAt time.Time
 	// Alone: each entry goes in a request of its own.
 	Alone bool
 	// Probe: the credential is refused, and this lease's first request tries it again.
@@ -54,6 +56,13 @@ type Leased struct {
 	Attempts int // failed ones, before this
 	// Unconfirmed: it was sent before, and no answer told whether it arrived.
 	Unconfirmed bool
+}
+
+// Refusal is a 401: of which credential, under a lease of when, and whether it was the probe that was refused.
+type Refusal struct {
+	Credential Credential
+	TakenAt    time.Time
+	Probe      bool
 }
 
 // Fate is what became of a delivery that was sent.

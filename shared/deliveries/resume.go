@@ -19,7 +19,7 @@ func (s *Store) Resume(ctx context.Context) error {
 		if v.Worker.State != Blocked {
 			return fault.New(fault.NotBlocked, "delivery to the engine is not blocked")
 		}
-		if _, err := tx.Exec(ctx, `UPDATE delivery.blocks SET probe_at = now()`); err != nil {
+		if _, err := tx.Exec(ctx, `UPDATE delivery.blocks SET probe_at = now() WHERE blocked_at IS NOT NULL`); err != nil {
 			return fmt.Errorf("resume: %w", err)
 		}
 		return nil

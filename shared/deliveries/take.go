@@ -24,7 +24,7 @@ WITH waiting AS MATERIALIZED (
     FROM (SELECT DISTINCT connection_id FROM waiting) w
     CROSS JOIN LATERAL (SELECT max(l.served_at) AS served_at FROM delivery.lanes l WHERE l.connection_id = w.connection_id) latest
 )
-SELECT l.connection_id, l.kind, l.lane, l.fence, l.flight, l.unconfirmed
+SELECT l.connection_id, l.kind, l.lane, l.fence, l.flight, l.unconfirmed, now()
 FROM waiting w
 JOIN turns t USING (connection_id)
 JOIN delivery.lanes l USING (connection_id, kind, lane)
@@ -114,7 +114,7 @@ func pick(ctx context.Context, tx pgx.Tx, q TakeQuery) (probe bool, l *lane, err
 		return false, nil, err
 	}
 	l = &lane{}
-	err = results.QueryRow().Scan(&l.ConnectionID, &l.Kind, &l.Lane, &l.Fence, &l.flight, &l.unconfirmed)
+	err = results.QueryRow().Scan(&l.ConnectionID, &l.Kind, &l.Lane, &l.Fence, &l.flight, &l.unconfirmed, &l.TakenAt)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil, results.Close()
 	}

@@ -17,7 +17,7 @@ import (
 type Store interface {
 	Take(ctx context.Context, q deliveries.TakeQuery) (*deliveries.Lease, error)
 	Settle(ctx context.Context, l *deliveries.Lease, s deliveries.Settlement) (deliveries.Settled, error)
-	Block(ctx context.Context, c deliveries.Credential) error
+	Block(ctx context.Context, r deliveries.Refusal) error
 	Unblock(ctx context.Context, c deliveries.Credential) error
 	Reprobe(ctx context.Context, c deliveries.Credential, after time.Duration) error
 	Heartbeat(ctx context.Context, r deliveries.Relay) error

@@ -95,13 +95,14 @@ func (s *session) note(ctx context.Context, v verdict, r Reply) {
 	if v != refused && !s.probe {
 		return
 	}
-	s.probe = false
 	credential := s.w.cfg.Engine.Credential()
+	refusal := deliveries.Refusal{Credential: credential, TakenAt: s.lease.TakenAt, Probe: s.probe}
+	s.probe = false
 	change := func(ctx context.Context) error { return s.w.cfg.Store.Unblock(ctx, credential) }
 	switch {
 	case v == refused:
 		s.w.refused.Store(true)
-		change = func(ctx context.Context) error { return s.w.cfg.Store.Block(ctx, credential) }
+		change = func(ctx context.Context) error { return s.w.cfg.Store.Block(ctx, refusal) }
 		s.w.log.Error("the engine refused its credential; delivery stops until it is changed or resumed")
 	case r.Sent != Answered || r.Status >= 500:
 		change = func(ctx context.Context) error {

@@ -62,8 +62,8 @@ func (f *fakeStore) note(what string) error {
 	return nil
 }
 
-func (f *fakeStore) Block(context.Context, deliveries.Credential) error {
-	_ = f.note("block")
+func (f *fakeStore) Block(_ context.Context, r deliveries.Refusal) error {
+	_ = f.note(map[bool]string{false: "block", true: "refuse the probe"}[r.Probe])
 	defer f.lock()()
 	f.blocked = true
 	return nil
@@ -247,7 +247,7 @@ func TestProbeOfACredential(t *testing.T) {
 		})
 	}
 	f(takes, "unblock")
-	f(says(401), "block")
+	f(says(401), "refuse the probe")
 	f(says(404), "unblock")
 	f(says(503), "reprobe")
 	f(notSent, "reprobe")

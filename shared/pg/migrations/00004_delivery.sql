@@ -128,14 +128,17 @@ CREATE TABLE delivery.relays (
 GRANT SELECT, INSERT, UPDATE, DELETE ON delivery.relays TO storefront_relay;
 GRANT SELECT ON delivery.relays TO storefront_control;
 
--- Credentials that the engine refused, by SHA-256. probe_at: from then on one request may try the credential.
+-- Credentials that the engine refused, by SHA-256; blocked_at is NULL since it was taken again, at cleared_at. A
+-- refusal of what was leased before that comes late and blocks nothing. probe_at: from then on one request may try.
 CREATE TABLE delivery.blocks (
     credential_digest bytea       PRIMARY KEY,
-    blocked_at        timestamptz NOT NULL DEFAULT now(),
+    blocked_at        timestamptz,
+    cleared_at        timestamptz,
     probe_at          timestamptz,
-    CONSTRAINT blocks_digest CHECK (octet_length(credential_digest) = 32)
+    CONSTRAINT blocks_digest CHECK (octet_length(credential_digest) = 32),
+    CONSTRAINT blocks_state CHECK (blocked_at IS NOT NULL OR (cleared_at IS NOT NULL AND probe_at IS NULL))
 );
-GRANT SELECT, INSERT, UPDATE, DELETE ON delivery.blocks TO storefront_relay;
+GRANT SELECT, INSERT, UPDATE ON delivery.blocks TO storefront_relay;
 GRANT SELECT ON delivery.blocks TO storefront_control;
 GRANT UPDATE (probe_at) ON delivery.blocks TO storefront_control;
 
@@ -171,7 +174,7 @@ WITH speaking AS (
      LIMIT 1)
 )
 SELECT CASE
-           WHEN bool_or(h.configured AND b.credential_digest IS NULL) THEN 'running'
+           WHEN bool_or(h.configured AND b.blocked_at IS NULL) THEN 'running'
            WHEN bool_or(h.configured) THEN 'blocked'
            ELSE 'disabled'
        END AS state,
