@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"storefront.internal/edge/internal/redis"
 	"storefront.internal/shared/telemetry"
 )
 
@@ -46,7 +47,9 @@ func serve(ctx context.Context, environ []string, logs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	a, err := New(ctx, cfg, telemetry.NewLogger(logs, cfg.LogLevel, "edge"))
+	log := telemetry.NewLogger(logs, cfg.LogLevel, "edge")
+	redis.UseLogger(log) // one per process, so not New's
+	a, err := New(ctx, cfg, log)
 	if err != nil {
 		return err
 	}
