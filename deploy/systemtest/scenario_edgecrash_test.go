@@ -34,7 +34,7 @@ func (x *topology) crashEdge(other *node, point, mode string) {
 	doomed := x.edge(crash(point, mode))
 	s := x.newShop()
 	s.t = t
-	batch := cartBatch(s.recommend(doomed), 5)
+	batch := cartBatch(s.recommend(other), 5)
 
 	first := make(chan answer, 1)
 	go func() {
