@@ -54,7 +54,10 @@ func New(ctx context.Context, cfg Config, log *slog.Logger) (*App, error) {
 	if a.backends.pool, err = pg.Open(ctx, cfg.Postgres, "storefront-edge"); err != nil {
 		return nil, err
 	}
-	if a.backends.poll, err = pg.Open(ctx, single(cfg.Postgres), "storefront-edge-poll"); err != nil {
+	if a.backends.poll, err = pg.Open(ctx, atMost(1, cfg.Postgres), "storefront-edge-poll"); err != nil {
+		return nil, err
+	}
+	if a.backends.catalog, err = pg.Open(ctx, atMost(maxCatalogConns, cfg.Postgres), "storefront-edge-catalog"); err != nil {
 		return nil, err
 	}
 	a.backends.redis = redis.NewClient(cfg.Redis)
@@ -67,8 +70,8 @@ func New(ctx context.Context, cfg Config, log *slog.Logger) (*App, error) {
 	return a, nil
 }
 
-func single(s settings.Postgres) settings.Postgres {
-	s.MaxConns = 1
+func atMost(conns int32, s settings.Postgres) settings.Postgres {
+	s.MaxConns = min(s.MaxConns, conns)
 	return s
 }
 
@@ -76,6 +79,7 @@ func single(s settings.Postgres) settings.Postgres {
 func (a *App) assemble() {
 	a.group.Add("operations port", a.admin.Start, a.admin.Stop)
 	a.group.Add("PostgreSQL", nil, closer(func() {
+		a.backends.catalog.Close()
 		a.backends.poll.Close()
 		a.backends.pool.Close()
 	}))
@@ -83,6 +87,7 @@ func (a *App) assemble() {
 	a.group.Loop("topics", a.parts.topics.Run)
 	a.group.Loop("key version", a.parts.gate.Run)
 	a.group.Loop("key hints", func(ctx context.Context) error { return a.parts.cache.Hints(ctx, a.parts.gate.Nudge) })
+	a.group.Loop("item hints", func(ctx context.Context) error { return a.parts.shared.Hints(ctx, a.parts.items.Changed) })
 	a.group.Add("Kafka", nil, a.flush)
 	if a.parts.engine != nil {
 		a.group.Add("engine", nil, closer(a.parts.engine.Close))
@@ -146,6 +151,7 @@ func (a *App) flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
 	err := a.parts.decisions.Close(ctx)
+	a.parts.items.Close(ctx)
 	a.parts.intake.Close(ctx)
 	return errors.Join(err, a.parts.signals.Close(ctx), a.parts.records.Close(ctx))
 }

@@ -36,7 +36,13 @@ type Config struct {
 	EngineToken    settings.Secret `envconfig:"ENGINE_TOKEN" desc:"bearer token for the engine; required with the URL"`
 	EngineDeadline time.Duration   `envconfig:"ENGINE_DEADLINE" default:"150ms" desc:"longest wait for the engine before the fallback answers"`
 
-	MaxInFlight  int           `envconfig:"MAX_IN_FLIGHT" default:"1024" desc:"requests in work at once; more are answered 503"`
+	ItemTTL              time.Duration `envconfig:"ITEM_TTL" default:"5s" desc:"longest an item is served from process memory without asking, and what clients may keep it for"`
+	ItemMemoryBytes      int64         `envconfig:"ITEM_MEMORY_BYTES" default:"67108864" desc:"most bytes of process memory for copies of items"`
+	ItemMissesPerKey     float64       `envconfig:"ITEM_MISSES_PER_KEY" default:"200" desc:"look-ups of items that do not exist a second of one storefront key, over all replicas; above, what is in no cache is answered 429"`
+	ItemMissesPerAddress float64       `envconfig:"ITEM_MISSES_PER_ADDRESS" default:"20" desc:"the same of one storefront key and client address"`
+
+	MaxInFlight  int           `envconfig:"MAX_IN_FLIGHT" default:"1024" desc:"requests in work at once, without reads of the catalog; more are answered 503"`
+	MaxReads     int           `envconfig:"MAX_READS" default:"1024" desc:"reads of the catalog in work at once; more are answered 503"`
 	MaxBodyBytes int           `envconfig:"MAX_BODY_BYTES" default:"67108864" desc:"bytes of bodies in work at once; more are answered 503"`
 	LogSample    int           `envconfig:"LOG_SAMPLE" default:"100" desc:"one request in so many is logged; failures (5xx) always are; 0: only those"`
 	DrainDelay   time.Duration `envconfig:"DRAIN_DELAY" default:"3s" desc:"time between being not ready and accepting no more, at a stop"`
@@ -79,6 +85,11 @@ func (c *Config) Validate() []error {
 	check(c.EngineURL == "" || absoluteURL(c.EngineURL), "ENGINE_URL", "must be an absolute http or https URL")
 	check(c.EngineURL == "" || c.EngineToken != "", "ENGINE_TOKEN", "is required with the URL")
 	check(c.EngineDeadline > 0 && c.EngineDeadline <= 5*time.Second, "ENGINE_DEADLINE", "must be more than 0 and at most 5s")
+	check(c.ItemTTL >= time.Second && c.ItemTTL <= time.Minute, "ITEM_TTL", "must be 1s to 1m")
+	check(c.ItemMemoryBytes >= 1<<20, "ITEM_MEMORY_BYTES", "must be at least 1048576")
+	check(rate(c.ItemMissesPerKey), "ITEM_MISSES_PER_KEY", "must be more than 0 and at most 1000000000")
+	check(rate(c.ItemMissesPerAddress), "ITEM_MISSES_PER_ADDRESS", "must be more than 0 and at most 1000000000")
+	check(c.MaxReads >= 1, "MAX_READS", "must be at least 1")
 	check(c.MaxInFlight >= 1, "MAX_IN_FLIGHT", "must be at least 1")
 	check(c.MaxBodyBytes >= 1<<20, "MAX_BODY_BYTES", "must be at least 1048576")
 	check(c.LogSample >= 0, "LOG_SAMPLE", "must not be negative")
@@ -99,4 +110,13 @@ func (c *Config) limits() ratelimit.Config {
 		return ratelimit.Quota{PerSecond: perSecond, Burst: c.RateBurst}.Share(c.Replicas)
 	}
 	return ratelimit.Config{PerKey: share(c.RatePerKey), PerAddress: share(c.RatePerAddress)}
+}
+
+// misses are this replica's shares of the budgets for look-ups that find nothing: some seconds of them at once.
+func (c *Config) misses() ratelimit.Config {
+	const atOnce = 3 // seconds
+	share := func(perSecond float64) ratelimit.Quota {
+		return ratelimit.Quota{PerSecond: perSecond, Burst: max(1, int(atOnce*perSecond))}.Share(c.Replicas)
+	}
+	return ratelimit.Config{PerKey: share(c.ItemMissesPerKey), PerAddress: share(c.ItemMissesPerAddress)}
 }

@@ -12,6 +12,7 @@ import (
 	"storefront.internal/edge/internal/engine"
 	"storefront.internal/edge/internal/httpapi"
 	"storefront.internal/edge/internal/intake"
+	"storefront.internal/edge/internal/itemread"
 	"storefront.internal/edge/internal/kafka"
 	"storefront.internal/edge/internal/postgres"
 	"storefront.internal/edge/internal/ratelimit"
@@ -24,9 +25,10 @@ import (
 
 // backends are the clients of what stands behind the edge. None has connected yet.
 type backends struct {
-	pool  *pgxpool.Pool // look-ups
-	poll  *pgxpool.Pool // the key version
-	redis goredis.UniversalClient
+	pool    *pgxpool.Pool // look-ups
+	poll    *pgxpool.Pool // the key version
+	catalog *pgxpool.Pool // items
+	redis   goredis.UniversalClient
 }
 
 // parts are what the edge is made of.
@@ -38,12 +40,17 @@ type parts struct {
 	records   *stream.Producer
 	decisions *kafka.Decisions
 	intake    *intake.Service
+	shared    *redis.Items
+	items     *itemread.Service
 	engine    *engine.Client // nil when none is configured
 	public    *httpapi.Server
 }
 
-// flights is how many pipelines of claims are under way at once.
+// flights is how many pipelines are under way at once: of claims, and of items.
 const flights = 2
+
+// maxCatalogConns is how many look-ups of items PostgreSQL gets at once.
+const maxCatalogConns = 8
 
 // wire puts the parts together. It connects to nothing and starts nothing.
 func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Registerer, log *slog.Logger) parts {
@@ -59,7 +66,12 @@ func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Regi
 		Claims:   redis.NewClaims(redis.NewPipeline(b.redis, flights), cfg.RedisPrefix, len(cfg.RedisAddrs) > 1),
 		Producer: p.signals, Ledger: postgres.NewLedger(b.pool), Decisions: keyring, Metrics: intake.NewMetrics(r), Logger: log, Now: time.Now,
 	})
-	recommendations := recommend.Config{Minter: keyring, Recorder: p.decisions, Metrics: recommend.NewMetrics(r), Logger: log, Now: time.Now,
+	stored := postgres.NewItems(b.catalog)
+	p.shared = redis.NewItems(b.redis, redis.NewPipeline(b.redis, flights), cfg.RedisPrefix)
+	p.items = itemread.New(itemread.Config{Store: stored, Cache: p.shared, Misses: ratelimit.New(cfg.misses()), Now: time.Now, Logger: log,
+		Metrics: itemread.NewMetrics(r), TTL: cfg.ItemTTL, MaxBytes: cfg.ItemMemoryBytes, MaxLookups: maxCatalogConns})
+	p.items.Watch(r)
+	recommendations := recommend.Config{Fallback: recommend.NewSellables(stored, time.Now), Catalog: p.items, Minter: keyring, Recorder: p.decisions, Metrics: recommend.NewMetrics(r), Logger: log, Now: time.Now,
 		Deadline: cfg.EngineDeadline}
 	if cfg.EngineURL != "" { // a nil *Client in the interface would count as an engine
 		p.engine = engine.New(cfg.EngineURL, cfg.EngineToken)
@@ -68,9 +80,10 @@ func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Regi
 	service := recommend.New(recommendations)
 	service.Watch(r)
 	p.public = httpapi.New(httpapi.Config{
-		Keys: p.gate, Signals: p.intake, Recommendations: service, Limiter: ratelimit.New(cfg.limits()),
+		Keys: p.gate, Signals: p.intake, Recommendations: service, Items: p.items, Limiter: ratelimit.New(cfg.limits()),
 		Problems: problem.New(cfg.ErrorsBase), Metrics: httpapi.NewMetrics(r), Logger: log, Now: time.Now,
 		TrustedProxies: cfg.TrustedProxies, Beacon: cfg.Beacon, LogSample: cfg.LogSample, MaxInFlight: cfg.MaxInFlight, MaxBodyBytes: cfg.MaxBodyBytes,
+		MaxReads: cfg.MaxReads, ItemTTL: cfg.ItemTTL,
 	})
 	p.public.Watch(r)
 	return p

@@ -58,7 +58,7 @@ func TestPathsAsSent(t *testing.T) {
 		"/v1/connections/con_mine%2Fx/storefront-signals", "/v1/connections/%63on_mine/storefront-signals", "/v1/connections//storefront-signals",
 		"/v1/connections/con_/storefront-signals", "/v1/connections/str_mine/storefront-signals", "/v1/connections/con_a.b/storefront-signals",
 		"/v1/connections/con_" + strings.Repeat("a", 65) + "/storefront-signals", "/V1/connections/con_mine/storefront-signals",
-		"/v1/connections/con_mine/storefront-signals;a", "/healthz/", "/v1/healthz", "/internal/v1/installations", "/v1/catalog/items/itm_1", "/.", "/..", "/%2e%2e/healthz",
+		"/v1/connections/con_mine/storefront-signals;a", "/healthz/", "/v1/healthz", "/internal/v1/installations", "/v1/catalog/items/itm_1/x", "/.", "/..", "/%2e%2e/healthz",
 		"/v1/connections/con_mine/storefront-signals#x"} {
 		if r := h.expect(h.post(path, h.secret, batch), 404, fault.NotFound); r.Header.Get("WWW-Authenticate") != "" {
 			t.Errorf("%s: asks for a credential", path)

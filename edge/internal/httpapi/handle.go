@@ -158,11 +158,15 @@ func (s *Server) work(x *exchange) error {
 		return x.route.handle(s, x)
 	}
 	n := len(x.ctx.Request.Body())
-	reason, ok := s.shed.enter(n)
+	limit := &s.shed
+	if x.route.catalog {
+		limit = &s.reads
+	}
+	reason, ok := limit.enter(n)
 	if !ok {
 		s.metrics.shed.WithLabelValues(reason).Inc()
 		return fault.New(fault.ServiceUnavailable, "Too many requests are in work.")
 	}
-	defer s.shed.leave(n)
+	defer limit.leave(n)
 	return x.route.handle(s, x)
 }

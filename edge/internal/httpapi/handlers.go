@@ -4,7 +4,9 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"storefront.internal/edge/internal/intake"
+	"storefront.internal/edge/internal/itemread"
 	"storefront.internal/edge/internal/recommend"
+	"storefront.internal/shared/ident"
 	"storefront.internal/shared/signal"
 )
 
@@ -21,6 +23,20 @@ func (s *Server) recordSignals(x *exchange) error {
 		return err
 	}
 	respondJSON(x.ctx, fasthttp.StatusAccepted, signal.AppendResults(nil, results))
+	return nil
+}
+
+// readItem is operation 2.
+func (s *Server) readItem(x *exchange) error {
+	doc, err := s.items.Read(x.call, itemread.Request{
+		ConnectionID: x.grant.ConnectionID,
+		ItemID:       ident.ItemID(x.pathID),
+		Client:       x.subject,
+	})
+	if err != nil {
+		return err
+	}
+	s.respondItem(x, doc)
 	return nil
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
+	"storefront.internal/edge/internal/itemread"
 	"storefront.internal/edge/internal/ratelimit"
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/problem"
@@ -45,6 +46,7 @@ type harness struct {
 	keys    *keys
 	signals *signals
 	recs    *recommendations
+	items   *items
 	secret  string // of con_mine, with all scopes
 	foreign string // of con_other
 	reader  string // of con_mine, catalog:read only
@@ -72,12 +74,12 @@ func (l *lockedLog) String() string {
 // start serves with fakes for everything behind the transport.
 func start(t *testing.T, change ...func(*Config)) *harness {
 	t.Helper()
-	h := &harness{t: t, keys: &keys{grants: map[string]storekey.Grant{}}, signals: &signals{size: 2}, recs: &recommendations{}, log: &lockedLog{},
+	h := &harness{t: t, keys: &keys{grants: map[string]storekey.Grant{}}, signals: &signals{size: 2}, recs: &recommendations{}, items: &items{docs: map[itemread.Key]*itemread.Document{}}, log: &lockedLog{},
 		secret: storekey.NewSecret(), foreign: storekey.NewSecret(), reader: storekey.NewSecret(), metrics: prometheus.NewRegistry()}
 	h.keys.grants[h.secret] = storekey.Grant{KeyID: "key_a", ConnectionID: "con_mine", StoreID: "str_mine", Scopes: storekey.AllScopes()}
 	h.keys.grants[h.foreign] = storekey.Grant{KeyID: "key_b", ConnectionID: "con_other", StoreID: "str_other", Scopes: storekey.AllScopes()}
 	h.keys.grants[h.reader] = storekey.Grant{KeyID: "key_c", ConnectionID: "con_mine", StoreID: "str_mine", Scopes: []storekey.Scope{storekey.CatalogRead}}
-	c := Config{Keys: h.keys, Signals: h.signals, Recommendations: h.recs, Problems: problem.New(errorsBase), Now: time.Now,
+	c := Config{Keys: h.keys, Signals: h.signals, Recommendations: h.recs, Items: h.items, ItemTTL: 5 * time.Second, Problems: problem.New(errorsBase), Now: time.Now,
 		Limiter: ratelimit.New(ratelimit.Config{PerKey: ratelimit.Quota{PerSecond: 1e6, Burst: 1e6}, PerAddress: ratelimit.Quota{PerSecond: 1e6, Burst: 1e6}}),
 		Metrics: NewMetrics(h.metrics), Logger: slog.New(slog.NewJSONHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Beacon: true, LogSample: 1, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}

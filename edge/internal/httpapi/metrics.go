@@ -45,7 +45,9 @@ func (s *Server) Watch(r prometheus.Registerer) {
 	gauge := func(name, help string, f func() float64) {
 		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
 	}
-	gauge("storefront_edge_http_in_flight", "Requests in work.", func() float64 { return float64(s.shed.requests.Load()) })
+	gauge("storefront_edge_http_in_flight", "Requests in work, without reads of the catalog.", func() float64 { return float64(s.shed.requests.Load()) })
+	gauge("storefront_edge_http_catalog_in_flight", "Reads of the catalog in work; they have a limit of their own.",
+		func() float64 { return float64(s.reads.requests.Load()) })
 	gauge("storefront_edge_http_in_flight_bytes", "Bytes of bodies in work.", func() float64 { return float64(s.shed.bytes.Load()) })
 	gauge("storefront_edge_http_connections", "Open connections.", func() float64 { return float64(s.http.GetOpenConnectionsCount()) })
 }

@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -143,7 +145,7 @@ func checkAgainstDocument(t *testing.T, s *Server, method, target string, r *rep
 	input := &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: req,
 			Route: &routers.Route{Spec: document(t), Path: route.Path, PathItem: item, Method: method, Operation: op}},
-		Status: r.StatusCode, Header: r.Header, Body: io.NopCloser(strings.NewReader(string(r.body))),
+		Status: r.StatusCode, Header: r.Header, Body: io.NopCloser(bytes.NewReader(decoded(t, r))),
 		Options: &openapi3filter.Options{IncludeResponseStatus: true},
 	}
 	if err := openapi3filter.ValidateResponse(context.Background(), input); err != nil {
@@ -171,4 +173,21 @@ func checkProblem(t *testing.T, r *reply) {
 		return
 	}
 	t.Errorf("code %q is not of the table", p.Code)
+}
+
+// decoded is the body without its content coding.
+func decoded(t *testing.T, r *reply) []byte {
+	t.Helper()
+	if r.Header.Get("Content-Encoding") != "gzip" {
+		return r.body
+	}
+	z, err := gzip.NewReader(bytes.NewReader(r.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plain
 }

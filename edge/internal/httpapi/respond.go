@@ -33,6 +33,10 @@ func (s *Server) respondProblem(x *exchange, err error) {
 		h.Set(fasthttp.HeaderWWWAuthenticate, "Bearer")
 	case fault.SignalsUnavailable, fault.ServiceUnavailable:
 		h.Set(fasthttp.HeaderRetryAfter, retryAfter(f.RetryAfter))
+	case fault.RateLimited:
+		if f.RetryAfter > 0 {
+			h.Set(fasthttp.HeaderRetryAfter, retryAfter(f.RetryAfter))
+		}
 	}
 	writeProblem(x.ctx, status, body)
 }

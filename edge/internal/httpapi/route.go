@@ -17,6 +17,7 @@ type Route struct {
 	Scope     storekey.Scope // empty: no credential
 
 	unavailable fault.Code // what a 503 of this operation is called
+	catalog     bool       // has the catalog's own limit of what is in work
 	beacon      bool       // takes text/plain with ?key= too
 	handle      func(*Server, *exchange) error
 }
@@ -28,6 +29,8 @@ func Routes() []Route {
 			Scope: storekey.SignalsWrite, unavailable: fault.SignalsUnavailable, beacon: true, handle: (*Server).recordSignals},
 		{Method: "POST", Path: "/v1/connections/{connection_id}/recommendations", Operation: "getRecommendations",
 			Scope: storekey.RecommendationsRead, unavailable: fault.ServiceUnavailable, handle: (*Server).recommend},
+		{Method: "GET", Path: "/v1/catalog/items/{item_id}", Operation: "getCatalogItem",
+			Scope: storekey.CatalogRead, unavailable: fault.ServiceUnavailable, catalog: true, handle: (*Server).readItem},
 		{Method: "GET", Path: "/healthz", Operation: "getHealth", unavailable: fault.ServiceUnavailable, handle: (*Server).health},
 	}
 }

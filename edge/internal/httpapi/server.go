@@ -6,11 +6,13 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"strconv"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"storefront.internal/edge/internal/intake"
+	"storefront.internal/edge/internal/itemread"
 	"storefront.internal/edge/internal/ratelimit"
 	"storefront.internal/edge/internal/recommend"
 	"storefront.internal/shared/problem"
@@ -34,6 +36,11 @@ type Recommendations interface {
 	Recommend(ctx context.Context, req recommend.Request) (*recommend.Answer, error)
 }
 
+// Items is the use case of operation 2. The document is shared, and nothing of it is changed.
+type Items interface {
+	Read(ctx context.Context, req itemread.Request) (*itemread.Document, error)
+}
+
 // MaxBody is the greatest length of a body (contract, section 1 "Body limits").
 const MaxBody = 256 << 10
 
@@ -45,6 +52,7 @@ type Config struct {
 	Keys            Keys
 	Signals         Signals
 	Recommendations Recommendations
+	Items           Items
 	Limiter         *ratelimit.Limiter
 	Problems        *problem.Builder
 	Metrics         *Metrics
@@ -52,10 +60,12 @@ type Config struct {
 	Now             func() time.Time
 
 	TrustedProxies []netip.Prefix
-	Beacon         bool // text/plain with ?key= on operation 1
-	LogSample      int  // one event in so many is logged below status 500; 0 logs none
-	MaxInFlight    int  // default 1024
-	MaxBodyBytes   int  // of all requests in work; default 64 MiB
+	Beacon         bool          // text/plain with ?key= on operation 1
+	LogSample      int           // one event in so many is logged below status 500; 0 logs none
+	MaxInFlight    int           // default 1024
+	MaxReads       int           // of the catalog in work at once, beside MaxInFlight; default 1024
+	MaxBodyBytes   int           // of all requests in work; default 64 MiB
+	ItemTTL        time.Duration // what clients may keep an item for; in whole seconds
 	Timeouts       Timeouts
 }
 
@@ -67,6 +77,7 @@ type Server struct {
 	keys            Keys
 	signals         Signals
 	recommendations Recommendations
+	items           Items
 	limiter         *ratelimit.Limiter
 	problems        *problem.Builder
 	metrics         *Metrics
@@ -76,6 +87,8 @@ type Server struct {
 	beacon          bool
 	sample          sampler
 	shed            shed
+	reads           shed   // of the catalog, so that signals do not starve it
+	itemCaching     string // Cache-Control of an item
 	router          *router
 	http            *fasthttp.Server
 	base            context.Context // the parent of every call; ends after the drain
@@ -87,14 +100,19 @@ func New(c Config) *Server {
 	if c.MaxInFlight <= 0 {
 		c.MaxInFlight = 1024
 	}
+	if c.MaxReads <= 0 {
+		c.MaxReads = 1024
+	}
 	if c.MaxBodyBytes <= 0 {
 		c.MaxBodyBytes = 64 << 20
 	}
 	s := &Server{
-		keys: c.Keys, signals: c.Signals, recommendations: c.Recommendations, limiter: c.Limiter, problems: c.Problems,
+		keys: c.Keys, signals: c.Signals, recommendations: c.Recommendations, items: c.Items, limiter: c.Limiter, problems: c.Problems,
 		metrics: c.Metrics, log: c.Logger, now: c.Now, trusted: c.TrustedProxies, beacon: c.Beacon,
 		sample: sampler{every: c.LogSample}, router: newRouter(Routes()),
-		shed: shed{maxRequests: int64(c.MaxInFlight), maxBytes: int64(c.MaxBodyBytes)},
+		shed:        shed{maxRequests: int64(c.MaxInFlight), maxBytes: int64(c.MaxBodyBytes)},
+		reads:       shed{maxRequests: int64(c.MaxReads), maxBytes: int64(c.MaxBodyBytes)},
+		itemCaching: "private, max-age=" + strconv.Itoa(int(c.ItemTTL/time.Second)),
 	}
 	s.base, s.end = context.WithCancel(context.Background())
 	s.http = newFastHTTP(c.Timeouts, s)

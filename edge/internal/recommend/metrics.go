@@ -9,6 +9,7 @@ type Metrics struct {
 	duration         prometheus.Histogram
 	discarded        *prometheus.CounterVec
 	fallbackFailures prometheus.Counter
+	leftOut          prometheus.Counter
 }
 
 // NewMetrics registers the figures.
@@ -27,8 +28,10 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Help: "Malformed fields that were discarded from recommendation requests."}, []string{"field"}),
 		fallbackFailures: prometheus.NewCounter(prometheus.CounterOpts{Name: "storefront_edge_fallback_failures_total",
 			Help: "Fallbacks that failed, so that an empty list was served."}),
+		leftOut: prometheus.NewCounter(prometheus.CounterOpts{Name: "storefront_edge_recommendation_items_left_out_total",
+			Help: "Items of the engine's answers that were left out because the connection has not got them."}),
 	}
-	r.MustRegister(m.served, m.asked, m.duration, m.discarded, m.fallbackFailures)
+	r.MustRegister(m.served, m.asked, m.duration, m.discarded, m.fallbackFailures, m.leftOut)
 	return m
 }
 

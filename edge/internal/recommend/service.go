@@ -64,6 +64,11 @@ type Fallback interface {
 	Picks(ctx context.Context, c ident.ConnectionID, limit int) ([]Pick, error)
 }
 
+// Catalog knows which items are a connection's. It answers false only for an item that it is sure about.
+type Catalog interface {
+	Belong(ctx context.Context, c ident.ConnectionID, items []ident.ItemID) []bool
+}
+
 // Minter makes Decision ids that prove themselves.
 type Minter interface {
 	Mint(c ident.ConnectionID, now time.Time) ident.DecisionID
@@ -75,10 +80,11 @@ type Recorder interface {
 }
 
 // Config is what a Service needs. A nil Engine means that none is configured, a nil Fallback that there is nothing to
-// fall back on.
+// fall back on, a nil Catalog that the engine's items are believed.
 type Config struct {
 	Engine   Engine
 	Fallback Fallback
+	Catalog  Catalog
 	Minter   Minter
 	Recorder Recorder
 	Metrics  *Metrics
@@ -91,6 +97,7 @@ type Config struct {
 type Service struct {
 	engine   Engine
 	fallback Fallback
+	catalog  Catalog
 	minter   Minter
 	recorder Recorder
 	metrics  *Metrics
@@ -106,7 +113,7 @@ func New(c Config) *Service {
 	if c.Deadline <= 0 {
 		c.Deadline = 150 * time.Millisecond
 	}
-	return &Service{engine: c.Engine, fallback: c.Fallback, minter: c.Minter, recorder: c.Recorder, metrics: c.Metrics,
+	return &Service{engine: c.Engine, fallback: c.Fallback, catalog: c.Catalog, minter: c.Minter, recorder: c.Recorder, metrics: c.Metrics,
 		log: c.Logger, now: c.Now, deadline: c.Deadline, breaker: breaker{now: c.Now}, shoppers: intake.NewShopperReader()}
 }
 
@@ -133,6 +140,9 @@ func (s *Service) Recommend(ctx context.Context, req Request) (*Answer, error) {
 	if !ok {
 		d.Source = fromFallback
 		proposal = Proposal{Picks: s.fallBack(ctx, q)}
+	}
+	if ok {
+		proposal.Picks = s.ownPicks(ctx, q, proposal.Picks)
 	}
 	d.Items, d.EngineIDs = positions(proposal.Picks, in.limit), proposal.EngineIDs
 	s.metrics.served.WithLabelValues(d.Source).Inc()
@@ -169,6 +179,27 @@ func (s *Service) askEngine(ctx context.Context, q *Question) (Proposal, bool) {
 	}
 	s.log.Debug("engine did not recommend", slog.Any("error", err))
 	return Proposal{}, false
+}
+
+// ownPicks leaves out of an engine's answer what is not the connection's (contract, section 2 "Decisions").
+func (s *Service) ownPicks(ctx context.Context, q *Question, picks []Pick) []Pick {
+	if s.catalog == nil || len(picks) == 0 {
+		return picks
+	}
+	items := make([]ident.ItemID, len(picks))
+	for i, p := range picks {
+		items[i] = p.ItemID
+	}
+	own := make([]Pick, 0, len(picks))
+	for i, belongs := range s.catalog.Belong(ctx, q.ConnectionID, items) {
+		if belongs {
+			own = append(own, picks[i])
+		}
+	}
+	if left := len(picks) - len(own); left > 0 {
+		s.metrics.leftOut.Add(float64(left))
+	}
+	return own
 }
 
 func (s *Service) fallBack(ctx context.Context, q *Question) []Pick {
