@@ -23,7 +23,7 @@ func departments() []department {
 	return []department{
 		{"clothing", text("Ropa", "Roupas", "Clothing"), []kind{
 			{"t-shirts", text("Remeras", "Camisetas", "T-shirts"), text("Remera", "Camiseta", "T-shirt"), 1_490_00},
-			{"jackets", text("Camperas", "Jaquetas", "Jackets"), text("Campera", "Jaqueta", "Jacket"), 8_990_00},
+			{"jackets", text("Chaquetas", "Jaquetas", "Jackets"), text("Chaqueta", "Jaqueta", "Jacket"), 8_990_00},
 			{"trousers", text("Pantalones", "Calças", "Trousers"), text("Pantalón", "Calça", "Trousers"), 4_990_00},
 			{"dresses", text("Vestidos", "Vestidos", "Dresses"), text("Vestido", "Vestido", "Dress"), 5_490_00},
 			{"jumpers", text("Pulóveres", "Suéteres", "Jumpers"), text("Pulóver", "Suéter", "Jumper"), 3_990_00},

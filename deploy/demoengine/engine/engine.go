@@ -1,6 +1,6 @@
 // Package engine is a small engine that implements the calls of the contract, section 4: enough for the local stack and for
-// tests. It owns what it received, in memory, and a behaviour that a person or a test may change. It checks the bearer token and
-// the shape of a request, recommends from a fixed list, and learns nothing.
+// tests. It owns what it received and what it read of it, in memory, and a behaviour that a person or a test may change. It
+// checks the bearer token, the shape of a request and every digest, recommends what it read, and learns nothing from shoppers.
 package engine
 
 import (
@@ -23,6 +23,8 @@ type Engine struct {
 
 	mu         sync.Mutex
 	token      string
+	source     *source // nil: there are no snapshots to read
+	file       string  // empty: what was read is forgotten at the end
 	memory     memory
 	behaviours behaviours
 }
@@ -50,6 +52,7 @@ func (e *Engine) Handler() http.Handler {
 	mux.Handle("POST /v1/recommendations", e.call(recommendationsCall, e.recommend))
 	mux.HandleFunc("GET /debug/interactions", e.showInteractions)
 	mux.HandleFunc("GET /debug/observations", e.showObservations)
+	mux.HandleFunc("GET /debug/snapshots", e.showSnapshots)
 	mux.HandleFunc("POST /debug/behaviour", e.changeBehaviour)
 	return mux
 }

@@ -18,6 +18,8 @@ type memory struct {
 	known        map[identity]struct{}
 	receipts     []Receipt
 	observations []json.RawMessage
+	readings     []Reading
+	shelves      shelves
 }
 
 type identity struct {
@@ -25,7 +27,7 @@ type identity struct {
 	Signal     string `json:"signal_id"`
 }
 
-func newMemory() memory { return memory{known: map[identity]struct{}{}} }
+func newMemory() memory { return memory{known: map[identity]struct{}{}, shelves: shelves{}} }
 
 type result struct {
 	Index  int    `json:"index"`
@@ -75,15 +77,16 @@ func (m *memory) judge(id identity, b Behaviour) string {
 	return "created"
 }
 
-// takeObservations keeps the events of a CloudEvents batch.
+// takeObservations keeps the events of a CloudEvents batch and reads their snapshots.
 func (e *Engine) takeObservations(body []byte, _ Behaviour) (int, any) {
 	var events []json.RawMessage
 	if err := json.Unmarshal(body, &events); err != nil || len(events) == 0 {
 		return http.StatusBadRequest, problem{"invalid_request"}
 	}
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	e.memory.observations = append(e.memory.observations, events...)
+	e.mu.Unlock()
+	e.observe(events)
 	return http.StatusAccepted, nil
 }
 
