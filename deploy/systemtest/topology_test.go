@@ -5,11 +5,8 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -17,7 +14,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"storefront.internal/deploy/demoengine/engine"
 	"storefront.internal/deploy/local/process"
 	"storefront.internal/deploy/local/project"
 	"storefront.internal/deploy/local/services"
@@ -33,12 +29,6 @@ type topology struct {
 	engine   *door
 	api      services.Internal
 	pool     *pgxpool.Pool // the superuser's view of the database
-}
-
-// door is the demo engine behind a real port, which counts the requests that it gets.
-type door struct {
-	*engine.Engine
-	requests atomic.Int64
 }
 
 // node is a running service.
@@ -68,17 +58,7 @@ func newTopology(t *testing.T) *topology {
 func (x *topology) open() {
 	t := x.t
 	t.Helper()
-	x.engine = &door{Engine: engine.New(x.settings.EngineSecret, nil)}
-	handler := x.engine.Handler()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/v1/interactions" {
-			x.engine.requests.Add(1)
-		}
-		handler.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
-	t.Cleanup(server.CloseClientConnections)
-	x.settings.EngineURL = server.URL
+	x.engine, x.settings.EngineURL = newDoor(t, x.settings.EngineSecret)
 	pool, err := pgxpool.New(context.Background(), x.settings.Database)
 	if err != nil {
 		t.Fatal(err)

@@ -48,10 +48,14 @@ curl -s '{BASE_URL}/v1/connections/{CONNECTION_ID}/storefront-signals' -H 'Autho
   3. See the cart line that the engine got:
 
 curl -s '{ENGINE_URL}/debug/interactions?since=0'; echo
+
+  4. Read the item as a storefront does (the demo connector delivered it):
+
+curl -s '{BASE_URL}/v1/catalog/items/{ITEM_ID}' -H 'Authorization: Bearer {CUSTOM_STOREFRONT_KEY}'; echo
 `
 
 // printBanner says how to use the stack. The second command falls back to a Decision made for this banner, so that each of the
-// three works by itself.
+// four works by itself.
 func printBanner(w io.Writer, d demo, decisionID string, standIns bool, envFile string) {
 	if standIns {
 		fmt.Fprint(w, standInBanner)

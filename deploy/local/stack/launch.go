@@ -59,6 +59,8 @@ func (s *Stack) prepareDatabase(ctx context.Context) error {
 func (s *Stack) startServices(ctx context.Context) error {
 	if err := s.launch(ctx, "demoengine", []string{
 		"DEMOENGINE_LISTEN=" + project.Loopback(s.ports.engine), "DEMOENGINE_TOKEN=" + s.state.EngineSecret,
+		"DEMOENGINE_SNAPSHOTS_URL=" + s.url(s.ports.control), "DEMOENGINE_SNAPSHOTS_TOKEN=" + s.state.EngineToken,
+		"DEMOENGINE_KEEP=" + s.path("demoengine.json"),
 	}, func(p *process.Process) error {
 		return p.WaitReady(ctx, func(context.Context) error { return dial(s.ports.engine) })
 	}); err != nil {

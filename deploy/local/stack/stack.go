@@ -1,6 +1,6 @@
-// Package stack is the local stack: backing services, the three services as the real binaries and the demo engine, in the
-// foreground. It owns the .run folder: logs, data, what has to be remembered between runs, and demo.env, which appears only
-// when everything is ready. Nothing of it is meant for production.
+// Package stack is the local stack: backing services, the three services as the real binaries, the demo engine, and a connection
+// whose catalog the demo connector delivers, in the foreground. It owns the .run folder: logs, data, what has to be remembered
+// between runs, and demo.env, which appears only when everything is ready. Nothing of it is meant for production.
 package stack
 
 import (
@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"storefront.internal/deploy/demoengine/engine"
 	"storefront.internal/deploy/local/backing"
 	"storefront.internal/deploy/local/process"
 	"storefront.internal/deploy/local/project"
@@ -84,7 +83,11 @@ func (s *Stack) start(ctx context.Context) (err error) {
 	if err := s.state.save(s.path("state.json")); err != nil {
 		return err
 	}
-	d := s.demo()
+	itemID, err := s.fill(ctx)
+	if err != nil {
+		return err
+	}
+	d := s.demo(itemID)
 	decisionID, err := recommend(ctx, d)
 	if err != nil {
 		return err
@@ -155,7 +158,7 @@ func removeIfThere(path string) error {
 
 func (s *Stack) url(port int) string { return "http://" + project.Loopback(port) }
 
-func (s *Stack) demo() demo {
+func (s *Stack) demo(itemID string) demo {
 	c := s.state.Connection
 	return demo{
 		{"BASE_URL", s.url(s.ports.edge)},
@@ -163,11 +166,12 @@ func (s *Stack) demo() demo {
 		{"ERRORS_BASE", s.shared.ErrorsBase},
 		{"CONNECTION_ID", c.ConnectionID},
 		{"STOREFRONT_KEY", s.state.Key},
-		{"ITEM_ID", engine.New("", nil).Items()[0].ItemID},
+		{"ITEM_ID", itemID},
 		{"EXTERNAL_STORE_ID", s.state.ExternalStoreID},
 		{"CONNECTOR_TOKEN", s.state.ConnectorToken},
 		{"CONNECTOR_PROVIDER", services.ConnectorProvider},
 		{"BACKEND_TOKEN", s.state.BackendToken},
+		{"ENGINE_TOKEN", s.state.EngineToken},
 		{"CUSTOM_CONNECTION_ID", c.ConnectionID},
 		{"CUSTOM_CONNECTOR_TOKEN", c.Token},
 		{"CUSTOM_STOREFRONT_KEY", s.state.Key},

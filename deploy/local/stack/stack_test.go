@@ -88,6 +88,7 @@ func TestBannerNamesStandInsAndFillsCommands(t *testing.T) {
 	t.Parallel()
 	d := demo{
 		{"BASE_URL", "http://edge"}, {"CONNECTION_ID", "con_1"}, {"STOREFRONT_KEY", "spk_1"}, {"ITEM_ID", "itm_1"}, {"ENGINE_URL", "http://engine"},
+		{"CUSTOM_STOREFRONT_KEY", "spk_2"},
 	}
 	var loud, quiet bytes.Buffer
 	printBanner(&loud, d, "dec_1", true, "demo.env")
@@ -95,7 +96,7 @@ func TestBannerNamesStandInsAndFillsCommands(t *testing.T) {
 	if !strings.Contains(loud.String(), "FORGETS") || strings.Contains(quiet.String(), "FORGETS") {
 		t.Error("only stand-ins forget")
 	}
-	for _, name := range []string{"{BASE_URL}", "{CONNECTION_ID}", "{STOREFRONT_KEY}", "{ITEM_ID}", "{ENGINE_URL}", "{DECISION_ID}"} {
+	for _, name := range []string{"{BASE_URL}", "{CONNECTION_ID}", "{STOREFRONT_KEY}", "{ITEM_ID}", "{ENGINE_URL}", "{DECISION_ID}", "{CUSTOM_STOREFRONT_KEY}"} {
 		if strings.Contains(quiet.String(), name) {
 			t.Errorf("%s was not filled in", name)
 		}

@@ -1,0 +1,61 @@
+// Package bucket is the leaky bucket that providers limit an app and a store by. It owns the arithmetic; headers and the price of a
+// call are each provider's own.
+package bucket
+
+import (
+	"sync"
+	"time"
+)
+
+// Bucket holds at most Capacity and leaks Leak a second.
+type Bucket struct {
+	capacity, leak float64
+	off            bool
+	now            func() time.Time
+
+	mu    sync.Mutex
+	level float64
+	at    time.Time
+}
+
+// New makes an empty bucket; one that is off never fills.
+func New(capacity, leak float64, off bool, now func() time.Time) *Bucket {
+	return &Bucket{capacity: capacity, leak: leak, off: off, now: now, at: now()}
+}
+
+// State is what a bucket tells a caller.
+type State struct {
+	Capacity, Room, Leak float64
+	Empties              time.Duration // until nothing is left in it
+}
+
+// Put pours n in when there is room, and says whether there was.
+func (b *Bucket) Put(n float64) (State, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.drain()
+	fits := b.off || b.level+n <= b.capacity
+	if fits && !b.off {
+		b.level += n
+	}
+	return b.state(), fits
+}
+
+// TakeBack gives back what a call did not need after all.
+func (b *Bucket) TakeBack(n float64) State {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.drain()
+	b.level = max(0, b.level-n)
+	return b.state()
+}
+
+func (b *Bucket) drain() {
+	now := b.now()
+	b.level = max(0, b.level-b.leak*now.Sub(b.at).Seconds())
+	b.at = now
+}
+
+func (b *Bucket) state() State {
+	return State{b.capacity, b.capacity - b.level, b.leak, time.Duration(b.level / b.leak * float64(time.Second))}
+}
