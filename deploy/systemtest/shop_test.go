@@ -19,12 +19,14 @@ type shop struct {
 }
 
 type decision struct {
-	ID    string `json:"decision_id"`
-	Items []struct {
-		ItemID    string `json:"item_id"`
-		VariantID string `json:"variant_id"`
-	} `json:"items"`
+	ID     string `json:"decision_id"`
+	Items  []item `json:"items"`
 	Source string `json:"source"`
+}
+
+type item struct {
+	ItemID    string `json:"item_id"`
+	VariantID string `json:"variant_id"`
 }
 
 // signal is the wire form of one signal, as a client of ours would write it.
@@ -94,6 +96,10 @@ func (s *shop) recommend(edge *node) decision {
 	}
 	if err := json.Unmarshal(text, &d); err != nil {
 		s.t.Fatal(err)
+	}
+	// These shops have no catalog, and signals of items that the Decision did not hold are taken all the same.
+	for n := len(d.Items); n < 5; n++ {
+		d.Items = append(d.Items, item{fmt.Sprintf("itm_test%d", n), fmt.Sprintf("var_test%d", n)})
 	}
 	return d
 }
