@@ -26,8 +26,8 @@ type answer struct {
 
 // Reasons for which a load has no answer.
 var (
-	errBusy   = errors.New("itemread: too many look-ups in flight")           //nolint:gochecknoglobals // a sentinel
-	errBehind = errors.New("itemread: the store is behind what was answered") //nolint:gochecknoglobals // a sentinel
+	errBusy   = errors.New("itemread: too many look-ups in flight")
+	errBehind = errors.New("itemread: the store is behind what was answered")
 )
 
 // load takes the item from the stores, or from memory past its life when they do not answer or are slow.

@@ -58,30 +58,40 @@ func (t *table[V]) get(hash uint64, k Key) *entry[V] {
 	return nil
 }
 
-// put replaces the entry of the key. Writers only.
+// put replaces the entry of the key in its place, so that no reader passes by it, or adds one. Writers only.
 func (t *table[V]) put(hash uint64, k Key, value V, cost, until int64) {
 	e := &entry[V]{hash: hash, key: k, value: value, cost: cost + entryCost}
 	e.until.Store(until)
-	head := t.bucket(hash)
-	e.next.Store(head.Load())
-	head.Store(e)
 	t.bytes.Add(e.cost)
 	t.count.Add(1)
-	t.removeFrom(&e.next, hash, k) // the old one goes after the new one is there: readers always find one
+	if link, old := t.find(hash, k); old != nil {
+		e.used.Store(old.used.Load())
+		e.next.Store(old.next.Load())
+		link.Store(e)
+		t.bytes.Add(-old.cost)
+		t.count.Add(-1)
+	} else {
+		head := t.bucket(hash)
+		e.next.Store(head.Load())
+		head.Store(e)
+	}
 	t.evict()
 }
 
 // drop removes the entry of the key. Writers only.
-func (t *table[V]) drop(hash uint64, k Key) { t.removeFrom(t.bucket(hash), hash, k) }
+func (t *table[V]) drop(hash uint64, k Key) {
+	if link, e := t.find(hash, k); e != nil {
+		t.unlink(link, e)
+	}
+}
 
-func (t *table[V]) removeFrom(link *atomic.Pointer[entry[V]], hash uint64, k Key) {
-	for e := link.Load(); e != nil; e = link.Load() {
-		if e.hash == hash && e.key == k {
-			t.unlink(link, e)
-			return
-		}
+// find returns the entry of the key, and the link that leads to it. Writers only.
+func (t *table[V]) find(hash uint64, k Key) (link *atomic.Pointer[entry[V]], e *entry[V]) {
+	link = t.bucket(hash)
+	for e = link.Load(); e != nil && (e.hash != hash || e.key != k); e = link.Load() {
 		link = &e.next
 	}
+	return link, e
 }
 
 // unlink takes e out. A reader who stands on it goes on along its link.

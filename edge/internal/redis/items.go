@@ -113,7 +113,7 @@ func (i *Items) Present(ctx context.Context, c ident.ConnectionID, items []ident
 // itself after a lost connection; what is missed meanwhile ends with the life of the copies.
 func (i *Items) Hints(ctx context.Context, changed func(k itemread.Key, revision int64)) error {
 	sub := i.client.Subscribe(ctx, i.prefix+"items:changed")
-	defer sub.Close()
+	defer func() { _ = sub.Close() }()
 	messages := sub.Channel(goredis.WithChannelSize(1000))
 	for {
 		select {

@@ -1,0 +1,326 @@
+package itemread
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"storefront.internal/shared/fault"
+	"storefront.internal/shared/ident"
+)
+
+func TestMemoryThenRedisThenPostgres(t *testing.T) {
+	t.Parallel()
+	play(t, func(t *testing.T, s *stores, r *Service) {
+		s.change(mine, 3, false, false)
+		expect(t, r, mine, 3)
+		synctest.Wait() // the fill
+		s.looked(t, 1, 1)
+		expect(t, r, mine, 3)
+		s.looked(t, 0, 0)
+		time.Sleep(5 * time.Second)
+		expect(t, r, mine, 3)
+		s.looked(t, 1, 0)
+	})
+}
+
+// A change reaches a reader with its hint, and without one at the end of the time to live.
+func TestChangeIsSeen(t *testing.T) {
+	t.Parallel()
+	play(t, func(t *testing.T, s *stores, r *Service) {
+		s.change(mine, 1, false, true)
+		expect(t, r, mine, 1)
+		s.change(mine, 2, false, true)
+		expect(t, r, mine, 1)
+		r.Changed(mine, 1) // an old hint
+		r.Changed(Key{"con_2", "itm_1"}, 2)
+		s.looked(t, 1, 0)
+		expect(t, r, mine, 1)
+		r.Changed(mine, 2)
+		expect(t, r, mine, 2)
+		s.change(mine, 3, false, true)
+		time.Sleep(5 * time.Second)
+		expect(t, r, mine, 3)
+		s.change(mine, 4, true, true)
+		r.Changed(mine, 4)
+		expect(t, r, mine, 0)
+	})
+}
+
+// What a load read before a change is not kept when the hint overtook it.
+func TestHintDuringALoad(t *testing.T) {
+	t.Parallel()
+	play(t, func(t *testing.T, s *stores, r *Service) {
+		s.change(mine, 1, false, false)
+		s.before = func() {
+			s.set(func() { s.before = nil })
+			s.change(mine, 2, false, true)
+			r.Changed(mine, 2)
+		}
+		expect(t, r, mine, 1) // it was so when it was read
+		expect(t, r, mine, 2)
+	})
+}
+
+func TestMissingIsForgottenWithinASecond(t *testing.T) {
+	t.Parallel()
+	play(t, func(t *testing.T, s *stores, r *Service) {
+		for range 50 {
+			expect(t, r, mine, 0)
+		}
+		s.looked(t, 1, 1)
+		s.change(mine, 1, false, true)
+		expect(t, r, mine, 0)
+		time.Sleep(time.Second)
+		expect(t, r, mine, 1)
+		other := Key{"con_1", "itm_2"}
+		expect(t, r, other, 0)
+		s.change(other, 1, false, true)
+		r.Changed(other, 1)
+		expect(t, r, other, 1)
+		s.change(mine, 2, true, true)
+		time.Sleep(5 * time.Second)
+		expect(t, r, mine, 0)
+		s.change(mine, 3, false, true)
+		time.Sleep(time.Second)
+		expect(t, r, mine, 3)
+	})
+}
+
+// A foreign item takes the way of a missing one, whatever the owner's reads left in memory and Redis.
+func TestForeignIsMissing(t *testing.T) {
+	t.Parallel()
+	play(t, func(t *testing.T, s *stores, r *Service) {
+		s.change(mine, 1, false, true)
+		expect(t, r, mine, 1)
+		s.looked(t, 1, 0)
+		answers := map[string]error{}
+		for name, k := range map[string]Key{"foreign": {"con_2", "itm_1"}, "missing": {"con_2", "itm_9"}} {
+			for _, looks := range []int{1, 0} {
+				_, err := read(t, r, k)
+				answers[name] = err
+				s.looked(t, looks, looks)
+			}
+			time.Sleep(time.Second)
+			expect(t, r, k, 0)
+			s.looked(t, 1, 1)
+		}
+		s.change(Key{"con_1", "itm_8"}, 4, true, true)
+		expect(t, r, Key{"con_1", "itm_8"}, 0)
+		_, deleted := read(t, r, Key{"con_1", "itm_8"})
+		for name, err := range answers {
+			if err.Error() != deleted.Error() || fault.From(err).Err != nil {
+				t.Errorf("%s: %v, a deleted one: %v", name, err, deleted)
+			}
+		}
+	})
+}
+
+func TestOneLoadForManyReaders(t *testing.T) {
+	t.Parallel()
+	play(t, func(t *testing.T, s *stores, r *Service) {
+		s.change(mine, 1, false, false)
+		s.before = func() { time.Sleep(10 * time.Millisecond) }
+		var wg sync.WaitGroup
+		for range 64 {
+			wg.Go(func() { expect(t, r, mine, 1) })
+		}
+		wg.Wait()
+		s.looked(t, 1, 1)
+	})
+}
+
+func TestReaderThatGivesUpDoesNotFailTheOthers(t *testing.T) {
+	t.Parallel()
+	play(t, func(t *testing.T, s *stores, r *Service) {
+		s.change(mine, 1, false, false)
+		s.before = func() { time.Sleep(time.Second) }
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			defer cancel()
+			if _, err := r.Read(ctx, Request{ConnectionID: mine.Connection, ItemID: mine.Item}); !fault.Is(err, fault.ServiceUnavailable) {
+				t.Errorf("error %v", err)
+			}
+		})
+		time.Sleep(5 * time.Millisecond)
+		expect(t, r, mine, 1)
+		wg.Wait()
+		s.looked(t, 1, 1)
+	})
+}
+
+func TestOutages(t *testing.T) {
+	t.Parallel()
+	play(t, func(t *testing.T, s *stores, r *Service) {
+		other := Key{"con_1", "itm_2"}
+		s.change(mine, 1, false, true)
+		expect(t, r, mine, 1)
+		s.set(func() { s.storeDown = true })
+		for range 20 { // PostgreSQL down: Redis and memory serve
+			time.Sleep(5 * time.Second)
+			expect(t, r, mine, 1)
+		}
+		expect(t, r, other, -1)
+		s.set(func() { s.cacheDown = true })
+		for range 20 { // both down: memory serves past its life
+			time.Sleep(5 * time.Second)
+			expect(t, r, mine, 1)
+			expect(t, r, mine, 1)
+		}
+		expect(t, r, other, -1)
+		s.set(func() { s.storeDown = false })
+		s.change(mine, 2, false, false)
+		time.Sleep(time.Second)
+		expect(t, r, mine, 2) // Redis down: PostgreSQL serves
+		expect(t, r, other, 0)
+	})
+}
+
+// Stores that hang hold up a reader who could have the copy for half a second, and nobody in the second after.
+func TestHangingStore(t *testing.T) {
+	t.Parallel()
+	play(t, func(t *testing.T, s *stores, r *Service) {
+		s.change(mine, 1, false, false)
+		expect(t, r, mine, 1)
+		s.set(func() { s.hangs, s.cacheDown = true, true })
+		time.Sleep(5 * time.Second)
+		took := func(want time.Duration) {
+			t.Helper()
+			began := time.Now()
+			expect(t, r, mine, 1)
+			if got := time.Since(began); got != want {
+				t.Errorf("a reader waited %s, want %s", got, want)
+			}
+		}
+		took(patience)
+		took(0)
+		time.Sleep(lateLife)
+		took(patience)
+		began := time.Now()
+		expect(t, r, Key{"con_1", "itm_2"}, -1)
+		if got := time.Since(began); got != loadTimeout {
+			t.Errorf("a reader without a copy waited %s", got)
+		}
+	})
+}
+
+// A Redis that went back to older versions is passed over; a PostgreSQL that did is not believed.
+func TestNeverBackwards(t *testing.T) {
+	t.Parallel()
+	play(t, func(t *testing.T, s *stores, r *Service) {
+		s.change(mine, 5, false, true)
+		expect(t, r, mine, 5)
+		s.set(func() { s.cached[mine] = Version{Revision: 4, Body: body(4)} })
+		time.Sleep(5 * time.Second)
+		expect(t, r, mine, 5)
+		s.looked(t, 2, 1)
+		synctest.Wait()
+		if s.cached[mine].Revision != 5 {
+			t.Error("Redis was not put right")
+		}
+		s.set(func() { s.cached[mine], s.storeDown = Version{Revision: 4, Body: body(4)}, true })
+		time.Sleep(5 * time.Second)
+		expect(t, r, mine, 5) // the newer copy, past its life
+		s.set(func() { s.storeDown = false; s.rows[mine] = Version{Revision: 3, Body: body(3)} })
+		time.Sleep(5 * time.Second)
+		expect(t, r, mine, 5)
+		r.memory.docs.limit = 0 // the copy is lost, the mark is not
+		s.change(Key{"con_1", "itm_2"}, 1, false, true)
+		expect(t, r, Key{"con_1", "itm_2"}, 1)
+		expect(t, r, mine, -1)
+		r.memory.docs.limit = 1 << 20
+		s.change(mine, 6, true, false)
+		expect(t, r, mine, 0)
+		time.Sleep(time.Second)
+		expect(t, r, mine, 0) // a deletion is not undone by an older version either
+	})
+}
+
+func TestPanicInALookUpIsAnError(t *testing.T) {
+	t.Parallel()
+	play(t, func(t *testing.T, s *stores, r *Service) {
+		s.set(func() { s.panics = true })
+		expect(t, r, mine, -1)
+		s.set(func() { s.panics = false })
+		s.change(mine, 1, false, false)
+		expect(t, r, mine, 1)
+	})
+}
+
+func TestCompressedCopyIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	play(t, func(t *testing.T, s *stores, r *Service) {
+		s.change(mine, 1, false, true)
+		doc, err := read(t, r, mine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		z, err := gzip.NewReader(bytes.NewReader(doc.Gzip()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plain, err := io.ReadAll(z); err != nil || !bytes.Equal(plain, doc.Body) {
+			t.Errorf("%v, %s", err, plain)
+		}
+		time.Sleep(5 * time.Second)
+		again, err := read(t, r, mine)
+		if err != nil || &again.Gzip()[0] != &doc.Gzip()[0] {
+			t.Errorf("%v: the copy was made anew", err)
+		}
+	})
+	for _, plain := range [][]byte{bytes.Repeat([]byte{'x'}, compressFrom), []byte("{}")} {
+		if NewDocument("itm_1", Version{Revision: 1, Body: plain}).Gzip() != nil {
+			t.Errorf("%d bytes are compressed", len(plain))
+		}
+	}
+}
+
+func TestBelong(t *testing.T) {
+	t.Parallel()
+	play(t, func(t *testing.T, s *stores, r *Service) {
+		items := []ident.ItemID{"itm_memory", "itm_redis", "itm_stored", "itm_gone", "itm_gone2", "itm_foreign", "itm_never"}
+		s.change(Key{"con_1", "itm_memory"}, 1, false, true)
+		expect(t, r, Key{"con_1", "itm_memory"}, 1)
+		s.change(Key{"con_1", "itm_redis"}, 1, false, true)
+		s.change(Key{"con_1", "itm_stored"}, 1, false, false)
+		s.change(Key{"con_1", "itm_gone"}, 2, true, true)
+		s.change(Key{"con_1", "itm_gone2"}, 2, true, false)
+		s.change(Key{"con_2", "itm_foreign"}, 1, false, true)
+		check := func(want ...bool) {
+			t.Helper()
+			for i, got := range r.Belong(t.Context(), "con_1", items) {
+				if got != want[i] {
+					t.Errorf("%s: %t", items[i], got)
+				}
+			}
+		}
+		s.looked(t, 1, 0)
+		check(true, true, true, false, false, false, false)
+		s.looked(t, 0, 1)
+		check(true, true, true, false, false, false, false)
+		s.looked(t, 0, 0) // remembered
+		time.Sleep(5 * time.Second)
+		s.set(func() { s.storeDown = true })
+		check(true, true, true, false, true, true, true) // only Redis knows something
+		time.Sleep(5 * time.Second)
+		s.set(func() { s.cacheDown = true })
+		check(true, true, true, true, true, true, true)
+		if r.Belong(t.Context(), "con_1", nil) == nil {
+			t.Error("no items are an answer too")
+		}
+		expect(t, r, Key{"con_1", "itm_never"}, -1)
+		s.set(func() { s.storeDown, s.cacheDown = false, false })
+		if r.Belong(t.Context(), "con_1", items)[6] {
+			t.Error("itm_never belongs")
+		}
+		s.looked(t, 1, 4) // the failed ones too
+		expect(t, r, Key{"con_1", "itm_never"}, 0) // that it does not exist is known from there
+		s.looked(t, 0, 0)
+	})
+}
