@@ -15,6 +15,7 @@ import (
 	"storefront.internal/control/internal/connection"
 	"storefront.internal/control/internal/httpapi"
 	"storefront.internal/control/internal/jobs"
+	"storefront.internal/control/internal/observation"
 	"storefront.internal/control/internal/postgres"
 	"storefront.internal/control/internal/queueview"
 	"storefront.internal/control/internal/redis"
@@ -34,6 +35,7 @@ type App struct {
 	admin  *telemetry.Admin
 	server *listener
 	keys   *storekeys.Publisher
+	items  *observation.Publisher
 	runner *jobs.Runner
 	seals  *sealCheck
 }
@@ -61,23 +63,30 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 	metrics := newMetrics(registry)
 	client := redis.Open(cfg.Redis)
 	store := postgres.New(pool, inserter)
+	archive := postgres.NewCatalog(pool, inserter, metrics.catalog)
+	items := observation.NewPublisher(archive, redis.NewItems(client, cfg.RedisPrefix), metrics.observations, logger)
 	publisher := storekeys.NewPublisher(store, redis.NewKeys(client, cfg.RedisPrefix), metrics.keys, logger)
 	handler := httpapi.New(httpapi.Config{
-		Principals:  principals,
-		Keys:        storekeys.New(storekeys.Config{Store: store, Sealer: sealer, Publisher: publisher, Logger: logger, Now: time.Now}),
-		Connections: connection.New(store, []byte(cfg.ConnectorPepper.Reveal()), time.Now),
-		Queue:       queueview.New(postgres.NewQueue(deliveries.NewStore(pool))),
-		Problems:    problem.New(cfg.ErrorsBase),
-		Metrics:     metrics.http,
-		Logger:      logger,
-		Now:         time.Now,
+		Principals:   principals,
+		Keys:         storekeys.New(storekeys.Config{Store: store, Sealer: sealer, Publisher: publisher, Logger: logger, Now: time.Now}),
+		Connections:  connection.New(store, []byte(cfg.ConnectorPepper.Reveal()), time.Now),
+		Observations: observation.New(archive, metrics.observations, time.Now),
+		Queue:        queueview.New(postgres.NewQueue(deliveries.NewStore(pool))),
+		Problems:     problem.New(cfg.ErrorsBase),
+		Metrics:      metrics.http,
+		Logger:       logger,
+		Now:          time.Now,
+		BodyBudget:   cfg.BodyBudget,
 	})
 	a := &App{
 		logger: logger,
 		pool:   pool,
 		redis:  client,
 		keys:   publisher,
-		runner: jobs.NewRunner(jobs.Config{Pool: pool, Keys: publisher, Logger: logger}),
+		items:  items,
+		runner: jobs.NewRunner(jobs.Config{
+			Pool: pool, Keys: publisher, Items: items, Recomposer: archive, Archive: archive, Retention: cfg.retention(), Logger: logger,
+		}),
 		seals:  &sealCheck{store: store, sealer: sealer},
 		server: newListener(cfg.Listen, httpapi.NewServer(handler, logger)),
 		admin: telemetry.NewAdmin(telemetry.AdminConfig{
@@ -90,12 +99,16 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 
 // metrics are those of every package of control.
 type metrics struct {
-	http *httpapi.Metrics
-	keys *storekeys.Metrics
+	http         *httpapi.Metrics
+	keys         *storekeys.Metrics
+	observations *observation.Metrics
+	catalog      *postgres.Metrics
 }
 
 func newMetrics(r prometheus.Registerer) metrics {
-	return metrics{http: httpapi.NewMetrics(r), keys: storekeys.NewMetrics(r)}
+	return metrics{
+		http: httpapi.NewMetrics(r), keys: storekeys.NewMetrics(r), observations: observation.NewMetrics(r), catalog: postgres.NewMetrics(r),
+	}
 }
 
 // Run serves until a signal or the end of the context, and then drains: no new connections, requests in flight end, then
@@ -110,6 +123,7 @@ func (a *App) Run(ctx context.Context) error {
 	g.Add("sealed secrets", a.checkSeals, nil)
 	g.Loop("jobs", a.runner.Run)
 	g.Loop("key sweep", a.keys.Run)
+	g.Loop("catalog figures", a.items.Run)
 	g.Add("internal surface", func(ctx context.Context) error { return a.server.start(ctx, g.Fail) }, a.server.stop)
 	g.Add("drain", nil, func(context.Context) error {
 		a.admin.SetDraining()

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"storefront.internal/control/internal/principal"
 	"storefront.internal/control/internal/seal"
@@ -28,7 +29,18 @@ type Config struct {
 	BackendTokens   settings.Secret `envconfig:"BACKEND_TOKENS" desc:"backend principal, token[|next token]; empty: its routes are not mounted"`
 	EngineTokens    settings.Secret `envconfig:"ENGINE_TOKENS" desc:"engine principal, token[|next token]; empty: its routes are not mounted"`
 	ConnectorPepper settings.Secret `envconfig:"CONNECTOR_PEPPER" desc:"pepper of custom connectors' tokens, at least 32 characters; empty: custom connectors are off"`
+	BodyBudget      int64           `envconfig:"BODY_BUDGET" default:"134217728" desc:"bytes of operation 4's bodies that the process buffers at a time, at least 33554432 (one body); what finds it spent is answered with a 503. Working on a body takes several times its size"`
+	ArchiveDays     int             `envconfig:"ARCHIVE_DAYS" default:"0" desc:"days after which archived observations, quarantined ones too, and with them snapshots are dropped, at least 31; 0 keeps them"`
 }
+
+// The least that the bounds of the archive and of bodies may be: drop_partitions refuses the last thirty days.
+const (
+	minBodyBudget  = 32 << 20
+	minArchiveDays = 31
+	maxArchiveDays = 36500
+)
+
+func (c *Config) retention() time.Duration { return time.Duration(c.ArchiveDays) * 24 * time.Hour }
 
 // minPepper is the shortest pepper, in bytes.
 const minPepper = 32
@@ -49,6 +61,12 @@ func (c *Config) Validate() []error {
 	}
 	if n := len(c.ConnectorPepper); n > 0 && n < minPepper {
 		faults = append(faults, settings.Faultf("CONNECTOR_PEPPER", "must be empty or at least %d characters", minPepper))
+	}
+	if c.BodyBudget < minBodyBudget {
+		faults = append(faults, settings.Faultf("BODY_BUDGET", "must be at least %d", minBodyBudget))
+	}
+	if c.ArchiveDays != 0 && (c.ArchiveDays < minArchiveDays || c.ArchiveDays > maxArchiveDays) {
+		faults = append(faults, settings.Faultf("ARCHIVE_DAYS", "must be 0, or %d to %d", minArchiveDays, maxArchiveDays))
 	}
 	return faults
 }

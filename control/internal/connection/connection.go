@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"strings"
 	"time"
 
 	"storefront.internal/shared/fault"
@@ -21,8 +22,10 @@ const ProviderCustom = "custom"
 // TokenPrefix starts every custom connector's token, so that people and leak scanners recognise one.
 const TokenPrefix = "sct_"
 
-// tokenBytes is the number of random bytes in a token.
+// tokenBytes is the number of random bytes in a token, tokenLength its characters.
 const tokenBytes = 32
+
+const tokenLength = len(TokenPrefix) + (tokenBytes*8+5)/6
 
 // Profile is what is known of a store: non-secret, non-personal. A nil member is unknown.
 type Profile struct {
@@ -56,6 +59,14 @@ type Store interface {
 	CreateCustom(ctx context.Context, c NewConnection) error
 	// ReplaceToken returns not_found for a connection that is not there or is not custom.
 	ReplaceToken(ctx context.Context, c ident.ConnectionID, id ident.ConnectorTokenID, mac [sha256.Size]byte) error
+	// HolderOf returns the custom connection whose token has the HMAC, or not_found.
+	HolderOf(ctx context.Context, mac [sha256.Size]byte) (Custom, error)
+}
+
+// Custom is a connection as its connector's token names it.
+type Custom struct {
+	ID      ident.ConnectionID
+	StoreID ident.StoreID
 }
 
 // Service creates custom connections and rotates their tokens.
@@ -108,6 +119,20 @@ func (s *Service) Rotate(ctx context.Context, c ident.ConnectionID) (token strin
 		return "", err
 	}
 	return token, nil
+}
+
+// Identify returns the custom connection that a token is of, or unauthorized: also for a token of another connection than
+// the one given (operation 4). A token is looked up anew each time, so a rotated one ends at once; what has not the form
+// of one is not looked up.
+func (s *Service) Identify(ctx context.Context, c ident.ConnectionID, token string) (Custom, error) {
+	if s.Enabled() != nil || !strings.HasPrefix(token, TokenPrefix) || len(token) != tokenLength {
+		return Custom{}, fault.New(fault.Unauthorized, "")
+	}
+	holder, err := s.store.HolderOf(ctx, s.mac(token))
+	if fault.Is(err, fault.NotFound) || err == nil && holder.ID != c {
+		return Custom{}, fault.New(fault.Unauthorized, "")
+	}
+	return holder, err
 }
 
 func (s *Service) newTokenID() ident.ConnectorTokenID {

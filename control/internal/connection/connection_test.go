@@ -15,6 +15,7 @@ import (
 type fakeStore struct {
 	created []NewConnection
 	macs    [][sha256.Size]byte
+	asked   int
 	fail    error
 }
 
@@ -26,6 +27,51 @@ func (f *fakeStore) CreateCustom(_ context.Context, c NewConnection) error {
 func (f *fakeStore) ReplaceToken(_ context.Context, _ ident.ConnectionID, _ ident.ConnectorTokenID, mac [sha256.Size]byte) error {
 	f.macs = append(f.macs, mac)
 	return f.fail
+}
+
+func (f *fakeStore) HolderOf(_ context.Context, mac [sha256.Size]byte) (Custom, error) {
+	f.asked++
+	for _, c := range f.created {
+		if c.TokenHMAC == mac {
+			return Custom{ID: c.ID, StoreID: c.StoreID}, f.fail
+		}
+	}
+	return Custom{}, fault.New(fault.NotFound, "")
+}
+
+func TestATokenOpensItsOwnConnection(t *testing.T) {
+	t.Parallel()
+	store := &fakeStore{}
+	s := New(store, []byte("pepper"), time.Now)
+	one, err1 := s.Create(t.Context(), "one", nil)
+	two, err2 := s.Create(t.Context(), "two", nil)
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	if c, err := s.Identify(t.Context(), one.ConnectionID, one.Token); err != nil || c.ID != one.ConnectionID || c.StoreID != one.StoreID {
+		t.Errorf("got %+v, %v", c, err)
+	}
+	refused := func(s *Service, c ident.ConnectionID, token string) {
+		t.Helper()
+		if holder, err := s.Identify(t.Context(), c, token); !fault.Is(err, fault.Unauthorized) || holder.ID != "" {
+			t.Errorf("%q: %+v, %v", token, holder, err)
+		}
+	}
+	refused(s, two.ConnectionID, one.Token)
+	refused(s, one.ConnectionID, newToken())
+	refused(New(store, []byte("another pepper"), time.Now), one.ConnectionID, one.Token)
+	asked := store.asked
+	for _, token := range []string{"", TokenPrefix, one.Token + "x", "x" + one.Token[1:], one.Token[:len(one.Token)-1]} {
+		refused(s, one.ConnectionID, token)
+	}
+	refused(New(store, nil, time.Now), one.ConnectionID, one.Token)
+	if store.asked != asked {
+		t.Error("what has not the form of a token was looked up")
+	}
+	store.fail = fault.New(fault.ServiceUnavailable, "")
+	if _, err := s.Identify(t.Context(), one.ConnectionID, one.Token); !fault.Is(err, fault.ServiceUnavailable) {
+		t.Errorf("the store is away: %v", err)
+	}
 }
 
 func TestTokensAreStoredAsHMACs(t *testing.T) {

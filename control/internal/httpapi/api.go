@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"storefront.internal/control/internal/connection"
+	"storefront.internal/control/internal/observation"
 	"storefront.internal/control/internal/principal"
 	"storefront.internal/control/internal/storekeys"
 	"storefront.internal/shared/deliveries"
+	"storefront.internal/shared/fault"
 	"storefront.internal/shared/ident"
 	"storefront.internal/shared/problem"
 )
@@ -21,11 +23,21 @@ type Keys interface {
 	Revoke(ctx context.Context, c ident.ConnectionID, k ident.KeyID) error
 }
 
-// Connections is what an operator does with custom connections.
+// Connections is what an operator does with custom connections, and who holds the token of one.
 type Connections interface {
 	Enabled() error
+	Identify(ctx context.Context, c ident.ConnectionID, token string) (connection.Custom, error)
 	Create(ctx context.Context, externalStoreID string, profile *connection.Profile) (connection.Created, error)
 	Rotate(ctx context.Context, c ident.ConnectionID) (token string, err error)
+}
+
+// Observations is what connectors deliver and what the engine and operators read of it.
+type Observations interface {
+	Deliver(ctx context.Context, from observation.Source, body []byte) ([]observation.Result, error)
+	Snapshot(ctx context.Context, id ident.ObservationID) (observation.Snapshot, error)
+	Raw(ctx context.Context, id ident.ObservationID) ([]byte, error)
+	Quarantine(ctx context.Context, c ident.ConnectionID, cursor string) (observation.Page, error)
+	Replay(ctx context.Context, c ident.ConnectionID, id ident.ObservationID) (observation.Result, error)
 }
 
 // Queue is the delivery queue of interactions as people see and steer it.
@@ -38,31 +50,47 @@ type Queue interface {
 
 // Config is what an API is made of.
 type Config struct {
-	Principals  *principal.Keyring
-	Keys        Keys
-	Connections Connections
-	Queue       Queue
-	Problems    *problem.Builder
-	Metrics     *Metrics
-	Logger      *slog.Logger
-	Now         func() time.Time
+	Principals   *principal.Keyring
+	Keys         Keys
+	Connections  Connections
+	Observations Observations
+	Queue        Queue
+	Problems     *problem.Builder
+	Metrics      *Metrics
+	Logger       *slog.Logger
+	Now          func() time.Time
+	BodyBudget   int64 // bytes of operation 4's bodies that the process buffers at a time
 }
 
 // API is the handler of the internal surface.
 type API struct {
-	cfg    Config
-	routes []route
+	cfg     Config
+	routes  []route
+	bodies  *bodies
+	entries map[fault.Code]problem.Entry
 }
 
 // New returns the handler with the routes whose principal is mounted.
 func New(cfg Config) *API {
-	a := &API{cfg: cfg}
+	a := &API{cfg: cfg, bodies: newBodies(cfg.BodyBudget, cfg.Metrics), entries: make(map[fault.Code]problem.Entry)}
+	for _, e := range problem.Entries() {
+		a.entries[e.Code] = e
+	}
 	for _, r := range a.table() {
-		if cfg.Principals.Mounted(r.door) {
+		if a.mounted(r.door) {
 			a.routes = append(a.routes, r)
 		}
 	}
 	return a
+}
+
+// mounted reports whether a door is there. The custom connectors' tokens are in the store, under a pepper that the
+// configuration may lack.
+func (a *API) mounted(d principal.Door) bool {
+	if d == principal.Custom {
+		return a.cfg.Connections.Enabled() == nil
+	}
+	return a.cfg.Principals.Mounted(d)
 }
 
 // Limits of the listener and of a request (contract, section 1 "Body limits").

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +17,9 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 
+	"storefront.internal/control/internal/observation"
 	"storefront.internal/control/internal/principal"
+	"storefront.internal/shared/catalog"
 	"storefront.internal/shared/deliveries"
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/problem"
@@ -83,6 +86,32 @@ func fails(err error) func(*fake) { return func(f *fake) { f.fail = err } }
 
 func off(f *fake) { f.off = true }
 
+// manyResults holds every status with all that it carries.
+func manyResults(f *fake) {
+	f.results = nil
+	for i, s := range observation.Statuses() {
+		r := observation.Result{Index: i, Status: s, ObservationID: "obs_1", EntityID: "tax_1"}
+		switch s {
+		case observation.Quarantined:
+			r.Reason = `missing at /document/a"b`
+		case observation.Rejected:
+			r.ObservationID, r.Reason = "", string(catalog.MissingRevision)
+		}
+		f.results = append(f.results, r)
+	}
+}
+
+// holds makes operation 10 serve a golden document.
+func holds(e catalog.Entity, name string) func(*fake) {
+	return func(f *fake) {
+		raw, err := os.ReadFile("../../../shared/catalog/testdata/" + name + ".golden.json")
+		if err != nil {
+			panic(err)
+		}
+		f.snapshot = snapshotOf(e, string(raw))
+	}
+}
+
 // documentedCases reach every (operation, status) of the document.
 func documentedCases() []documented {
 	const (
@@ -90,6 +119,10 @@ func documentedCases() []documented {
 		keys   = conns + "/con_1/api-keys"
 		noKeys = conns + "/con_none/api-keys"
 		inter  = "/internal/v1/brain-interactions"
+
+		deliver  = conns + "/con_1/observations"
+		observed = "/internal/v1/observations/"
+		one      = `{"observations":[{}]}`
 	)
 	large := `{"external_store_id":"` + strings.Repeat("x", maxBodyBytes) + `"}`
 	blocked := func(f *fake) {
@@ -137,6 +170,44 @@ func documentedCases() []documented {
 		{"replay_dead", post, inter + "/dead/replay", connectorToken, `[]`, 400, nil},
 		{"replay_dead", post, inter + "/dead/replay", engineToken, `{}`, 401, nil},
 		{"replay_dead", post, inter + "/dead/replay", connectorToken, large, 413, nil},
+		{"deliver_observations", post, deliver, holderToken, one, 200, manyResults},
+		{"deliver_observations", post, deliver, holderToken, `{"observations":[]}`, 400, nil},
+		{"deliver_observations", post, deliver, holderToken, "gzip", 400, nil},
+		{"deliver_observations", post, deliver, connectorToken, one, 401, nil},
+		{"deliver_observations", post, deliver, "", one, 401, nil},
+		{"deliver_observations", post, conns + "/con_2/observations", holderToken, one, 401, nil},
+		{"deliver_observations", post, conns + "/con%2f/observations", holderToken, one, 401, nil},
+		{"deliver_observations", post, conns + "//observations", holderToken, one, 401, nil},
+		{"deliver_observations", post, conns + "/../observations", holderToken, one, 401, nil},
+		{"deliver_observations", post, deliver, holderToken, `{"observations":[` + strings.Repeat("1,", 500) + `1]}`, 413, nil},
+		{"deliver_observations", post, deliver, holderToken, `{"observations":["` + strings.Repeat("x", maxObservationsBody) + `"]}`, 413, nil},
+		{"deliver_observations", post, deliver, holderToken, one, 500, fails(errors.New(canaryText))},
+		{"deliver_observations", post, deliver, holderToken, one, 503, fails(&fault.Error{Code: fault.ServiceUnavailable, RetryAfter: time.Second})},
+		{"deliver_observations", post, deliver, holderToken, one, 503, func(f *fake) {
+			f.identify = &fault.Error{Code: fault.ServiceUnavailable, RetryAfter: time.Second}
+		}},
+		{"list_quarantine", get, conns + "/con_1/quarantine?cursor=obs_1", connectorToken, "", 200, nil},
+		{"list_quarantine", get, conns + "/con_1/quarantine?cursor=bad", connectorToken, "", 400, nil},
+		{"list_quarantine", get, conns + "/con_1/quarantine?cursor=a&cursor=b", connectorToken, "", 400, nil},
+		{"list_quarantine", get, conns + "/con_1/quarantine", backendToken, "", 401, nil},
+		{"list_quarantine", get, conns + "/con_none/quarantine", connectorToken, "", 404, nil},
+		{"replay_quarantined", post, conns + "/con_1/quarantine/obs_1/replay", connectorToken, "", 202, nil},
+		{"replay_quarantined", post, conns + "/con_1/quarantine/obs_1/replay", connectorToken, "gzip", 400, nil},
+		{"replay_quarantined", post, conns + "/con_1/quarantine/obs_1/replay", holderToken, "", 401, nil},
+		{"replay_quarantined", post, conns + "/con_none/quarantine/obs_1/replay", connectorToken, "", 404, nil},
+		{"read_canonical", get, observed + "obs_1/canonical", engineToken, "", 200, nil},
+		{"read_canonical", get, observed + "obs_1/canonical", engineToken, "", 200, holds(catalog.Product, "product")},
+		{"read_canonical", get, observed + "obs_1/canonical", engineToken, "", 200, holds(catalog.Category, "category")},
+		{"read_canonical", get, observed + "obs_1/canonical", engineToken, "", 200, holds(catalog.Order, "order")},
+		{"read_canonical", get, observed + "obs_1/canonical", engineToken, "*", 304, nil},
+		{"read_canonical", get, observed + "obs_1/canonical", engineToken, "gzip", 400, nil},
+		{"read_canonical", get, observed + "obs_1/canonical", connectorToken, "", 401, nil},
+		{"read_canonical", get, observed + "obs_none/canonical", engineToken, "", 404, nil},
+		{"read_raw", get, observed + "obs_1/raw", engineToken, "", 200, nil},
+		{"read_raw", get, observed + "obs_1/raw", engineToken, "*", 304, nil},
+		{"read_raw", get, observed + "obs_1/raw", engineToken, "gzip", 400, nil},
+		{"read_raw", get, observed + "obs_1/raw", backendToken, "", 401, nil},
+		{"read_raw", get, observed + "obs_none/raw", engineToken, "", 404, nil},
 		{"rotate_token", post, conns + "/con_1/token", connectorToken, "gzip", 400, nil},
 		{"list_keys", get, keys, backendToken, "gzip", 400, nil},
 		{"revoke_key", del, keys + "/key_1", backendToken, "gzip", 400, nil},
@@ -152,7 +223,7 @@ func TestAnswersAreTheDocuments(t *testing.T) {
 	for _, item := range doc.Paths.Map() {
 		for _, op := range item.Operations() {
 			for status := range op.Responses.Map() {
-				if status != "default" {
+				if status != "default" && status != "405" {
 					open[op.OperationID+" "+status] = true
 				}
 			}
@@ -164,8 +235,11 @@ func TestAnswersAreTheDocuments(t *testing.T) {
 			c.set(b.fake)
 		}
 		w := b.call(c.method, c.target, c.token, strings.NewReader(c.body), func(r *http.Request) {
-			if c.body == "gzip" {
+			switch c.body {
+			case "gzip":
 				r.Header.Set("Content-Encoding", "gzip")
+			case "*":
+				r.Header.Set("If-None-Match", "*")
 			}
 		})
 		name := fmt.Sprintf("%s %s %d", c.operation, c.target, c.status)
@@ -205,6 +279,9 @@ func checkAnswer(t *testing.T, doc *openapi3.T, name string, c documented, w *ht
 		}
 	}
 	h := w.Header()
+	if c.operation == "deliver_observations" && h.Get("Content-Type") != "application/json" {
+		t.Errorf("%s: Content-Type %q", name, h.Get("Content-Type"))
+	}
 	if h.Get("X-Request-Id") == "" || h.Get("Cache-Control") != "no-store" {
 		t.Errorf("%s: headers %v", name, h)
 	}
@@ -219,10 +296,13 @@ func checkAnswer(t *testing.T, doc *openapi3.T, name string, c documented, w *ht
 func TestDoorsWithoutTokensAreNotMounted(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, principal.Tokens{Connectors: "shopify:" + connectorToken})
-	tokens := []string{"", connectorToken, backendToken, engineToken}
+	b.fake.off = true // no pepper
+	b.api = New(b.api.cfg)
+	b.fake.off = false
+	tokens := []string{"", connectorToken, backendToken, engineToken, holderToken}
 	mounted := 0
 	for _, r := range (&API{}).table() {
-		target := strings.NewReplacer("{connection_id}", "con_1", "{api_key_id}", "key_1").Replace(r.pattern)
+		target := strings.NewReplacer("{connection_id}", "con_1", "{api_key_id}", "key_1", "{observation_id}", "obs_1").Replace(r.pattern)
 		for _, token := range tokens {
 			got := b.call(r.method, target, token, nil).Code
 			want := []int{http.StatusNotFound}

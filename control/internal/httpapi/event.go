@@ -21,7 +21,8 @@ type event struct {
 	method     string
 	connection ident.ConnectionID
 	identity   principal.Identity
-	code       string // of a problem
+	plain      bool   // the path is operation 4's
+	code       string // of a failure
 	err        error  // of a 5xx
 	bytes      int
 	began      time.Time

@@ -15,8 +15,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"storefront.internal/control/internal/connection"
+	"storefront.internal/control/internal/observation"
 	"storefront.internal/control/internal/principal"
 	"storefront.internal/control/internal/storekeys"
+	"storefront.internal/shared/catalog"
 	"storefront.internal/shared/deliveries"
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/ident"
@@ -51,6 +53,34 @@ type fake struct {
 	dead     deliveries.DeadQuery
 	replay   deliveries.ReplayQuery
 	view     deliveries.View
+
+	identify  error
+	source    observation.Source
+	delivered string
+	results   []observation.Result
+	snapshot  observation.Snapshot
+	raw       string
+	cursor    string
+}
+
+// fakeQueue has a Replay of its own.
+type fakeQueue struct{ *fake }
+
+func (f fakeQueue) Replay(_ context.Context, q deliveries.ReplayQuery) (int, error) {
+	f.replay = q
+	return 3, f.fail
+}
+
+// snapshotOf is what operation 10 reads of an entity.
+func snapshotOf(e catalog.Entity, document string) observation.Snapshot {
+	s := observation.Snapshot{
+		ObservationID: "obs_1", Provider: "custom", ExternalStoreID: "store", Entity: e, ExternalID: "x<1>", Revision: 7,
+		Operation: catalog.Upsert, ContentDigest: catalog.Digest([]byte(document)), Document: []byte(document),
+	}
+	if document == "" {
+		s.Operation, s.Document = catalog.Delete, nil
+	}
+	return s
 }
 
 func (f *fake) of(c ident.ConnectionID) error {
@@ -98,6 +128,55 @@ func (f *fake) Rotate(_ context.Context, c ident.ConnectionID) (string, error) {
 	return "sct_" + strings.Repeat("y", 43), f.of(c)
 }
 
+// holderToken is of con_1.
+const holderToken = "sct_canary-holder-token"
+
+func (f *fake) Identify(_ context.Context, c ident.ConnectionID, token string) (connection.Custom, error) {
+	if f.identify != nil {
+		return connection.Custom{}, f.identify
+	}
+	if token != holderToken || c != oneConnection {
+		return connection.Custom{}, fault.New(fault.Unauthorized, "")
+	}
+	return connection.Custom{ID: c, StoreID: "str_1"}, nil
+}
+
+func (f *fake) Deliver(_ context.Context, from observation.Source, body []byte) ([]observation.Result, error) {
+	f.source, f.delivered = from, string(body)
+	if _, err := catalog.Split(body); err != nil {
+		return nil, err
+	}
+	return f.results, f.fail
+}
+
+func (f *fake) Snapshot(_ context.Context, id ident.ObservationID) (observation.Snapshot, error) {
+	if id == "obs_none" {
+		return observation.Snapshot{}, fault.New(fault.NotFound, "")
+	}
+	return f.snapshot, f.fail
+}
+
+func (f *fake) Raw(_ context.Context, id ident.ObservationID) ([]byte, error) {
+	if id == "obs_none" {
+		return nil, fault.New(fault.NotFound, "")
+	}
+	return []byte(f.raw), f.fail
+}
+
+func (f *fake) Quarantine(_ context.Context, c ident.ConnectionID, cursor string) (observation.Page, error) {
+	f.cursor = cursor
+	if cursor == "bad" {
+		return observation.Page{}, fault.New(fault.InvalidRequest, "")
+	}
+	return observation.Page{Cursor: "obs_1", Held: []observation.Held{
+		{ObservationID: "obs_1", Entity: catalog.Product, ExternalID: "p/1", Revision: 3, Reason: "missing at /document/item", At: at()},
+	}}, f.of(c)
+}
+
+func (f *fake) Replay(_ context.Context, c ident.ConnectionID, id ident.ObservationID) (observation.Result, error) {
+	return observation.Result{Status: observation.Quarantined, ObservationID: id, EntityID: "itm_1", Reason: "missing at /document/item"}, f.of(c)
+}
+
 func (f *fake) View(context.Context) (deliveries.View, error) { return f.view, f.fail }
 
 func (f *fake) Resume(context.Context) error { return f.fail }
@@ -107,11 +186,6 @@ func (f *fake) Dead(_ context.Context, q deliveries.DeadQuery) (deliveries.DeadP
 	return deliveries.DeadPage{Cursor: "next", Dead: []deliveries.DeadEntry{
 		{SignalID: "sig_1", ConnectionID: oneConnection, DiedAt: at(), Attempts: 8, Reason: "rejected"},
 	}}, f.fail
-}
-
-func (f *fake) Replay(_ context.Context, q deliveries.ReplayQuery) (int, error) {
-	f.replay = q
-	return 3, f.fail
 }
 
 // bundle is an API over the fake, its log and its metrics.
@@ -146,9 +220,11 @@ func newBundle(t *testing.T, tokens principal.Tokens) *bundle {
 		t.Fatal(err)
 	}
 	f, log, registry := &fake{}, &syncBuffer{}, prometheus.NewRegistry()
+	f.raw, f.snapshot = `{"id": 1 }`, snapshotOf(catalog.Product, "")
+	f.results = []observation.Result{{Status: observation.Accepted, ObservationID: "obs_1", EntityID: "itm_1"}}
 	f.view = deliveries.View{ReadAt: at(), Worker: deliveries.Worker{State: deliveries.Running}}
 	return &bundle{fake: f, log: log, registry: registry, api: New(Config{
-		Principals: ring, Keys: f, Connections: f, Queue: f, Problems: problem.New("https://errors.test/"),
+		Principals: ring, Keys: f, Connections: f, Observations: f, Queue: fakeQueue{f}, BodyBudget: 40 << 20, Problems: problem.New("https://errors.test/"),
 		Metrics: NewMetrics(registry), Now: time.Now,
 		Logger: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), // without redaction
 	})}

@@ -4,8 +4,10 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // Metrics measures requests.
 type Metrics struct {
-	requests *prometheus.HistogramVec
-	panics   prometheus.Counter
+	requests      *prometheus.HistogramVec
+	panics        prometheus.Counter
+	bodyBytes     prometheus.Gauge
+	bodiesRefused prometheus.Counter
 }
 
 // NewMetrics registers the package's metrics.
@@ -20,7 +22,15 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Name: "storefront_control_http_panics_total",
 			Help: "Handlers of the internal surface that panicked; each was answered with a 500.",
 		}),
+		bodyBytes: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "storefront_control_observation_body_bytes",
+			Help: "Bytes of operation 4's bodies that are buffered now, out of CONTROL_BODY_BUDGET.",
+		}),
+		bodiesRefused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "storefront_control_observation_bodies_refused_total",
+			Help: "Bodies of operation 4 that found the budget spent; each was answered with a 503.",
+		}),
 	}
-	r.MustRegister(m.requests, m.panics)
+	r.MustRegister(m.requests, m.panics, m.bodyBytes, m.bodiesRefused)
 	return m
 }

@@ -16,6 +16,8 @@ type reply struct {
 	status      int
 	contentType string
 	body        []byte // nil: no body
+	etag        string // "": none
+	digest      string // Content-Digest; "": none
 }
 
 // jsonReply encodes a body. It cannot fail for the types of this package.
@@ -32,15 +34,19 @@ func jsonReply(status int, v any) (reply, error) {
 // problem makes the answer of a failure and notes it in the event.
 func (a *API) problem(h http.Header, ev *event, err error) reply {
 	status, body := a.cfg.Problems.Build(err, ev.requestID)
-	f := fault.From(err)
+	a.note(h, ev, fault.From(err), err)
+	return reply{status: status, contentType: problem.ContentType, body: body}
+}
+
+// note notes a failure in the event and says when to come back.
+func (a *API) note(h http.Header, ev *event, f *fault.Error, err error) {
 	ev.code = string(f.Code)
-	if status >= http.StatusInternalServerError {
+	if entry, ok := a.entries[f.Code]; !ok || entry.Status >= http.StatusInternalServerError {
 		ev.err = err
 	}
 	if f.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.FormatInt(int64((f.RetryAfter+time.Second-1)/time.Second), 10))
 	}
-	return reply{status: status, contentType: problem.ContentType, body: body}
 }
 
 // write returns the length of the body. A client that has gone away is nobody's failure.
@@ -48,6 +54,12 @@ func (r reply) write(w http.ResponseWriter) int {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
+	if r.etag != "" {
+		h.Set("ETag", r.etag)
+	}
+	if r.digest != "" {
+		h.Set("Content-Digest", r.digest)
+	}
 	if r.body != nil {
 		h.Set("Content-Type", r.contentType)
 		h.Set("Content-Length", strconv.Itoa(len(r.body)))

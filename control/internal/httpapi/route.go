@@ -18,6 +18,12 @@ type route struct {
 	handle    handler
 }
 
+// observations is the path of operation 4. A connection_id of any form meets it: what is no connection is a 401, and every
+// answer is application/json (contract, section 1).
+const observations = "/internal/v1/connections/{connection_id}/observations"
+
+func (r *route) plain() bool { return r.pattern == observations }
+
 // table is every operation of the surface. openapi.yaml says the same; a test compares both.
 func (a *API) table() []route {
 	const (
@@ -25,7 +31,13 @@ func (a *API) table() []route {
 		oneConn     = connections + "/{connection_id}"
 		interaction = "/internal/v1/brain-interactions"
 	)
+	const observed = "/internal/v1/observations/{observation_id}"
 	return []route{
+		{http.MethodPost, observations, "deliver_observations", principal.Custom, a.deliverObservations},
+		{http.MethodGet, observed + "/canonical", "read_canonical", principal.Engine, a.canonicalSnapshot},
+		{http.MethodGet, observed + "/raw", "read_raw", principal.Engine, a.rawSnapshot},
+		{http.MethodGet, oneConn + "/quarantine", "list_quarantine", principal.Connector, a.listQuarantine},
+		{http.MethodPost, oneConn + "/quarantine/{observation_id}/replay", "replay_quarantined", principal.Connector, a.replayQuarantined},
 		{http.MethodPost, oneConn + "/api-keys", "issue_key", principal.Backend, a.issueKey},
 		{http.MethodGet, oneConn + "/api-keys", "list_keys", principal.Backend, a.listKeys},
 		{http.MethodDelete, oneConn + "/api-keys/{api_key_id}", "revoke_key", principal.Backend, a.revokeKey},
@@ -40,40 +52,52 @@ func (a *API) table() []route {
 
 // params are the identifiers of a path.
 type params struct {
-	connection ident.ConnectionID
-	key        ident.KeyID
+	connection  ident.ConnectionID
+	key         ident.KeyID
+	observation ident.ObservationID
 }
 
-// find returns the route for a path as it was sent: nothing is decoded or cleaned, so that "%2f", an empty segment or
-// a dot segment meets no route. Without a route for the method, allow names those that the path has; without any, the
-// path is unknown.
-func (a *API) find(method, escapedPath string) (found *route, p params, allow []string) {
+// place is what a path leads to.
+type place struct {
+	route  *route // nil without one for the method
+	params params
+	allow  []string // the methods that the path has; empty when the path is unknown
+	plain  bool     // the path is operation 4's
+}
+
+// find looks a path up as it was sent: nothing is decoded or cleaned, so that "%2f", an empty segment or a dot segment
+// meets no route.
+func (a *API) find(method, escapedPath string) (found place) {
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
 	for i := range a.routes {
 		r := &a.routes[i]
-		got, ok := match(r.pattern, escapedPath)
+		got, ok := match(r, escapedPath)
 		if !ok {
 			continue
 		}
-		if r.method == method {
-			return r, got, nil
-		}
-		allow = append(allow, r.method)
+		found.plain = found.plain || r.plain()
+		found.allow = append(found.allow, r.method)
 		if r.method == http.MethodGet {
-			allow = append(allow, http.MethodHead)
+			found.allow = append(found.allow, http.MethodHead)
+		}
+		if r.method == method {
+			found.route, found.params = r, got
 		}
 	}
-	slices.Sort(allow)
-	return nil, params{}, allow
+	slices.Sort(found.allow)
+	return found
 }
 
-func match(pattern, path string) (p params, ok bool) {
-	for {
+func match(r *route, path string) (p params, ok bool) {
+	for pattern := r.pattern; ; {
 		want, restPattern, morePattern := strings.Cut(pattern, "/")
 		got, restPath, morePath := strings.Cut(path, "/")
-		if morePattern != morePath || !p.take(want, got) {
+		if morePattern != morePath {
+			return params{}, false
+		}
+		if fits := p.take(want, got); !fits && (want != "{connection_id}" || !r.plain()) {
 			return params{}, false
 		}
 		if !morePattern {
@@ -83,15 +107,20 @@ func match(pattern, path string) (p params, ok bool) {
 	}
 }
 
-// take matches one segment; an identifier must fit its form.
-func (p *params) take(want, got string) bool {
+// take matches one segment; an identifier must fit its form, or it is not taken.
+func (p *params) take(want, got string) (fits bool) {
 	switch want {
 	case "{connection_id}":
-		p.connection = ident.ConnectionID(got)
-		return ident.Valid(ident.Connection, got)
+		if fits = ident.Valid(ident.Connection, got); fits {
+			p.connection = ident.ConnectionID(got)
+		}
+		return fits
 	case "{api_key_id}":
 		p.key = ident.KeyID(got)
 		return ident.Valid(ident.Key, got)
+	case "{observation_id}":
+		p.observation = ident.ObservationID(got)
+		return ident.Valid(ident.Observation, got)
 	}
 	return want == got
 }

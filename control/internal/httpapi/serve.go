@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"storefront.internal/control/internal/connection"
 	"storefront.internal/control/internal/principal"
 	"storefront.internal/shared/fault"
 )
@@ -18,15 +19,17 @@ type handler func(ctx context.Context, r *request) (reply, error)
 type request struct {
 	http   *http.Request
 	params params
+	holder connection.Custom // of a custom connector's token
 }
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ev := a.begin(r)
 	w.Header().Set("X-Request-Id", ev.requestID)
-	r.Body = http.MaxBytesReader(w, r.Body, maxBodyBytes)
 	rep, err := a.guarded(w, r, ev)
-	if err != nil {
+	if err != nil && ev.plain {
+		rep = a.plainFailure(w.Header(), ev, err)
+	} else if err != nil {
 		rep = a.problem(w.Header(), ev, err)
 	}
 	ev.bytes = rep.write(w)
@@ -48,38 +51,69 @@ func (a *API) guarded(w http.ResponseWriter, r *http.Request, ev *event) (rep re
 
 // serve makes the checks in their order and calls the handler.
 func (a *API) serve(w http.ResponseWriter, r *http.Request, ev *event) (reply, error) {
-	route, p, allow := a.find(r.Method, r.URL.EscapedPath())
-	if route == nil && len(allow) == 0 {
+	found := a.find(r.Method, r.URL.EscapedPath())
+	ev.plain = found.plain
+	limit := int64(maxBodyBytes)
+	if found.plain {
+		limit = maxObservationsBody
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, limit)
+	if found.route == nil && len(found.allow) == 0 {
 		return reply{}, fault.New(fault.NotFound, "")
 	}
-	if route == nil {
-		w.Header().Set("Allow", strings.Join(allow, ", "))
+	if found.route == nil {
+		w.Header().Set("Allow", strings.Join(found.allow, ", "))
 		return reply{}, fault.New(fault.MethodNotAllowed, "")
 	}
-	ev.operation, ev.connection = route.operation, p.connection
-	identity, ok := a.identify(r.Header)
-	ev.identity = identity
-	if !ok || identity.Door != route.door {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		return reply{}, fault.New(fault.Unauthorized, "")
+	ev.operation, ev.connection = found.route.operation, found.params.connection
+	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+	defer cancel()
+	req := &request{http: r, params: found.params}
+	if err := a.open(ctx, found.route.door, req, ev); err != nil {
+		if fault.Is(err, fault.Unauthorized) {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+		}
+		return reply{}, err
 	}
 	if len(r.Header.Values("Content-Encoding")) > 0 {
 		return reply{}, fault.New(fault.InvalidRequest, "A request body is sent without Content-Encoding.")
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
-	defer cancel()
-	return route.handle(ctx, &request{http: r, params: p})
+	return found.route.handle(ctx, req)
 }
 
-// identify returns the holder of the request's bearer token. Two Authorization headers are none.
-func (a *API) identify(h http.Header) (principal.Identity, bool) {
+// open lets the holder of the request's token through a door. A custom connector's token is looked up in the store, when
+// the path names a connection at all; the others are of the configuration.
+func (a *API) open(ctx context.Context, door principal.Door, r *request, ev *event) (err error) {
+	token, ok := bearer(r.http.Header)
+	if !ok {
+		return fault.New(fault.Unauthorized, "")
+	}
+	identity, ok := a.cfg.Principals.Identify([]byte(token))
+	ev.identity = identity
+	if door != principal.Custom {
+		if !ok || identity.Door != door {
+			return fault.New(fault.Unauthorized, "")
+		}
+		return nil
+	}
+	if ok || r.params.connection == "" {
+		return fault.New(fault.Unauthorized, "")
+	}
+	if r.holder, err = a.cfg.Connections.Identify(ctx, r.params.connection, token); err == nil {
+		ev.identity = principal.Identity{Door: principal.Custom}
+	}
+	return err
+}
+
+// bearer returns the request's bearer token. Two Authorization headers are none.
+func bearer(h http.Header) (token string, ok bool) {
 	values := h.Values("Authorization")
 	if len(values) != 1 {
-		return principal.Identity{}, false
+		return "", false
 	}
 	scheme, token, ok := strings.Cut(values[0], " ")
 	if !ok || !strings.EqualFold(scheme, "bearer") {
-		return principal.Identity{}, false
+		return "", false
 	}
-	return a.cfg.Principals.Identify([]byte(strings.TrimLeft(token, " ")))
+	return strings.TrimLeft(token, " "), true
 }

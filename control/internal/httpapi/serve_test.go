@@ -40,7 +40,7 @@ func TestPathsAsTheyWereSent(t *testing.T) {
 		"/internal/v1/connections//api-keys", "/internal/v1/connections/str_1/api-keys",
 		"/internal/v1/connections/con_/api-keys", "/internal/v1/connections/con_" + strings.Repeat("x", 65) + "/api-keys",
 		"/internal/v1/connections/con_1/api-keys/con_1", "/internal/v1/connections/con_ä/api-keys",
-		"/internal/v1/observations/obs_1/raw", "/internal/v1/connections/con_1/bootstrap",
+		"/internal/v1/observations/obs_/raw", "/internal/v1/observations/con_1/raw", "/internal/v1/observations/obs_1%2f/raw", "/internal/v1/connections/con_1/bootstrap",
 	} {
 		f("GET", unknown, 404, "")
 		f("DELETE", unknown, 404, "")
@@ -236,8 +236,8 @@ func TestNoCanaryAnywhere(t *testing.T) {
 	b := newBundle(t, allTokens())
 	b.fake.fail = fault.Wrap(fault.ServiceUnavailable, "", io.ErrUnexpectedEOF)
 	for _, r := range b.api.routes {
-		target := strings.NewReplacer("{connection_id}", "con_1", "{api_key_id}", "key_1").Replace(r.pattern)
-		for _, token := range []string{connectorToken, backendToken, engineToken, foreignToken, canarySecret} {
+		target := strings.NewReplacer("{connection_id}", "con_1", "{api_key_id}", "key_1", "{observation_id}", "obs_1").Replace(r.pattern)
+		for _, token := range []string{connectorToken, backendToken, engineToken, foreignToken, canarySecret, holderToken} {
 			for _, fail := range []error{nil, b.fake.fail} {
 				b.fake.fail = fail
 				body := `{"scopes":["` + canaryText + `"],"external_store_id":7,"` + canaryText + `":1,"signal_ids":["` + canaryText + `"]}`

@@ -7,6 +7,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -22,8 +23,13 @@ import (
 // Schema is where River's tables are.
 const Schema = "control"
 
-// workers is how many jobs one process works at a time.
-const workers = 8
+// How many jobs one process works at a time, by queue, and when a job whose process died is given to another.
+const (
+	workers          = 8
+	pushWorkers      = 4
+	recomposeWorkers = 2
+	rescueAfter      = 5 * time.Minute
+)
 
 // Inserter enqueues jobs.
 type Inserter struct{ client *river.Client[pgx.Tx] }
@@ -47,9 +53,13 @@ func (i *Inserter) EnqueueKeyPush(ctx context.Context, tx pgx.Tx, k ident.KeyID)
 
 // Config is what a Runner is made of.
 type Config struct {
-	Pool   *pgxpool.Pool
-	Keys   KeyPusher
-	Logger *slog.Logger
+	Pool       *pgxpool.Pool
+	Keys       KeyPusher
+	Items      ItemPusher
+	Recomposer Recomposer
+	Archive    Archive
+	Retention  time.Duration // of the archive; 0 keeps it
+	Logger     *slog.Logger
 }
 
 // Runner works jobs.
@@ -88,17 +98,22 @@ func (r *Runner) Run(ctx context.Context) error {
 }
 
 func (r *Runner) start(ctx context.Context) (*river.Client[pgx.Tx], error) {
-	all := river.NewWorkers()
-	if err := river.AddWorkerSafely(all, &keyPushWorker{keys: r.cfg.Keys}); err != nil {
+	all, err := r.workers()
+	if err != nil {
 		return nil, fmt.Errorf("job workers: %w", err)
 	}
 	client, err := river.NewClient(riverpgxv5.New(r.cfg.Pool), &river.Config{
-		Schema:                      Schema,
-		Logger:                      quiet(r.cfg.Logger),
-		Workers:                     all,
-		Queues:                      map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: workers}},
+		Schema:  Schema,
+		Logger:  quiet(r.cfg.Logger),
+		Workers: all,
+		Queues: map[string]river.QueueConfig{
+			river.QueueDefault: {MaxWorkers: workers},
+			queuePush:          {MaxWorkers: pushWorkers},
+			queueRecompose:     {MaxWorkers: recomposeWorkers},
+		},
+		PeriodicJobs:                periodic(),
 		JobTimeout:                  30 * time.Second,
-		RescueStuckJobsAfter:        5 * time.Minute,
+		RescueStuckJobsAfter:        rescueAfter,
 		CompletedJobRetentionPeriod: time.Hour,
 		SoftStopTimeout:             stopTimeout - 2*time.Second,
 		ReindexerIndexNames:         []string{}, // reindexing is the owner's, and control owns no table
@@ -110,6 +125,16 @@ func (r *Runner) start(ctx context.Context) (*river.Client[pgx.Tx], error) {
 		return nil, fmt.Errorf("start jobs: %w", err)
 	}
 	return client, nil
+}
+
+func (r *Runner) workers() (*river.Workers, error) {
+	all := river.NewWorkers()
+	return all, errors.Join(
+		river.AddWorkerSafely(all, &keyPushWorker{keys: r.cfg.Keys}),
+		river.AddWorkerSafely(all, &itemPushWorker{items: r.cfg.Items}),
+		river.AddWorkerSafely(all, &recomposeWorker{items: r.cfg.Recomposer}),
+		river.AddWorkerSafely(all, &upkeepWorker{archive: r.cfg.Archive, retention: r.cfg.Retention, logger: r.cfg.Logger}),
+	)
 }
 
 func stop(ctx context.Context, client *river.Client[pgx.Tx]) error {

@@ -23,6 +23,11 @@ type pushFunc func(ident.KeyID) error
 
 func (f pushFunc) Push(_ context.Context, k ident.KeyID) error { return f(k) }
 
+type noArchive struct{}
+
+func (noArchive) EnsurePartitions(_ context.Context, days int) (int, error)  { return days, nil }
+func (noArchive) DropPartitions(_ context.Context, _ time.Time) (int, error) { return 0, nil }
+
 func TestKeyPushTriesAgainSoonAndForLong(t *testing.T) {
 	t.Parallel()
 	w := &keyPushWorker{}
@@ -70,7 +75,7 @@ func TestJobsRunUnderControlsRole(t *testing.T) {
 	}
 	pushed := make(chan ident.KeyID, 10)
 	var log strings.Builder
-	runner := NewRunner(Config{Pool: pool, Logger: slog.New(slog.NewTextHandler(&log, nil)), Keys: pushFunc(func(k ident.KeyID) error {
+	runner := NewRunner(Config{Pool: pool, Logger: slog.New(slog.NewTextHandler(&log, nil)), Archive: noArchive{}, Keys: pushFunc(func(k ident.KeyID) error {
 		pushed <- k
 		return nil
 	})})

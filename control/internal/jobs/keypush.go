@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -52,9 +51,5 @@ func (w *keyPushWorker) Timeout(*river.Job[keyPush]) time.Duration { return 10 *
 
 // NextRetry implements river.Worker: soon at first, since edges ask PostgreSQL until the push succeeds.
 func (w *keyPushWorker) NextRetry(job *river.Job[keyPush]) time.Time {
-	wait := maxPushWait
-	if job.Attempt < 5 {
-		wait = time.Second << job.Attempt
-	}
-	return time.Now().Add(wait/2 + rand.N(wait/2))
+	return nextPush(job.Attempt)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -60,4 +61,19 @@ func (s *Store) ReplaceToken(ctx context.Context, c ident.ConnectionID, id ident
 		return notFound("custom connection")
 	}
 	return nil
+}
+
+const selectHolder = `
+SELECT c.connection_id, c.store_id
+FROM control.connector_tokens t
+JOIN control.connections c ON c.connection_id = t.connection_id
+WHERE t.token_hmac = $1 AND c.provider = $2`
+
+// HolderOf finds the custom connection that a token is of.
+func (s *Store) HolderOf(ctx context.Context, mac [sha256.Size]byte) (c connection.Custom, err error) {
+	err = s.pool.QueryRow(ctx, selectHolder, mac[:], connection.ProviderCustom).Scan(&c.ID, &c.StoreID)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return c, notFound("token")
+	}
+	return c, Translate("identify connector", err)
 }

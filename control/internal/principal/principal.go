@@ -2,7 +2,7 @@
 // backend and the engine (spec.md "Internal surface: four principals"; contract, section 3). Tokens come from
 // configuration and are kept as SHA-256 digests only. It refuses to know routes: httpapi asks for a door.
 //
-// The fourth principal, a custom connector, has its token in the database and is not of this package.
+// The fourth principal, a custom connector, has its token in the database: this package names its door and no more.
 package principal
 
 import (
@@ -18,6 +18,7 @@ const (
 	Connector Door = iota + 1 // of any provider; the operator too
 	Backend
 	Engine
+	Custom // of a connection of its own; no token of configuration opens it
 )
 
 // String names the door in logs and metrics.
@@ -29,6 +30,8 @@ func (d Door) String() string {
 		return "backend"
 	case Engine:
 		return "engine"
+	case Custom:
+		return "custom-connector"
 	}
 	return "none"
 }

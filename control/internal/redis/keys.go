@@ -1,5 +1,5 @@
 // Package redis owns what control writes for the edges: a record for each live storefront key, a tombstone for each
-// revoked one, and the key version. Every command is for a single key, so a cluster will do. It refuses to be the truth:
+// revoked one, the key version, and what operation 2 serves of items. Every command is for a single key, so a cluster will do. It refuses to be the truth:
 // PostgreSQL is, and an edge trusts these records only while the version here is not behind.
 //
 // Keys, under the configured prefix: `key:<hex digest>` holds a grant as JSON or the word `revoked`; `keys:version` a

@@ -1,0 +1,107 @@
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"storefront.internal/shared/fault"
+)
+
+// The bounds of operation 4's body: what one may hold, and what one without a length begins with.
+const (
+	maxObservationsBody = 32 << 20
+	firstBuffer         = 64 << 10
+)
+
+// bodies buffers the bodies of operation 4 under one budget of the process.
+type bodies struct {
+	mu      sync.Mutex
+	free    int64
+	held    prometheus.Gauge
+	refused prometheus.Counter
+}
+
+func newBodies(budget int64, m *Metrics) *bodies {
+	return &bodies{free: budget, held: m.bodyBytes, refused: m.bodiesRefused}
+}
+
+// take takes n bytes of the budget, or none.
+func (b *bodies) take(n int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if n > b.free {
+		b.refused.Inc()
+		return false
+	}
+	b.free -= n
+	b.held.Add(float64(n))
+	return true
+}
+
+func (b *bodies) give(n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.free += n
+	b.held.Sub(float64(n))
+}
+
+// read returns the body, and what gives its bytes back to the budget. A length that is known is taken at once, so that
+// bodies that cannot all fit do not each hold a part and fail together.
+func (b *bodies) read(r *http.Request) (body []byte, release func(), err error) {
+	if r.ContentLength > maxObservationsBody {
+		return nil, nil, tooLargeObservations()
+	}
+	size := r.ContentLength
+	if size < 0 {
+		size = firstBuffer
+	}
+	var taken int64
+	release = func() { b.give(taken) }
+	defer func() {
+		if err != nil {
+			release()
+		}
+	}()
+	for {
+		if !b.take(size - taken) {
+			return nil, nil, &fault.Error{Code: fault.ServiceUnavailable, Detail: "Too many bodies are being read right now.", RetryAfter: time.Second}
+		}
+		taken = size
+		grown := make([]byte, size)
+		n := copy(grown, body)
+		m, err := io.ReadFull(r.Body, grown[n:])
+		body = grown[:n+m]
+		if r.ContentLength < 0 && err == nil && size < maxObservationsBody {
+			size = min(2*size, maxObservationsBody)
+			continue
+		}
+		return body, release, ended(r, err)
+	}
+}
+
+// ended judges how the reading ended: at the end of the body, beyond the limit, or without the client.
+func ended(r *http.Request, err error) error {
+	if err == nil { // the buffer is full: is that all?
+		var more [1]byte
+		if _, err = io.ReadFull(r.Body, more[:]); err == nil {
+			return tooLargeObservations()
+		}
+	}
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return tooLargeObservations()
+	case errors.Is(err, io.EOF), r.ContentLength < 0 && errors.Is(err, io.ErrUnexpectedEOF):
+		return nil
+	}
+	return fault.New(fault.InvalidRequest, "The body could not be read.")
+}
+
+func tooLargeObservations() error {
+	return fault.New(fault.PayloadTooLarge, "The body is larger than 32 MiB.")
+}

@@ -1,0 +1,92 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"net/http"
+	"strings"
+
+	"storefront.internal/control/internal/observation"
+	"storefront.internal/shared/fault"
+)
+
+// canonicalSnapshot is operation 10.
+func (a *API) canonicalSnapshot(ctx context.Context, r *request) (reply, error) {
+	s, err := a.cfg.Observations.Snapshot(ctx, r.params.observation)
+	if err != nil {
+		return reply{}, err
+	}
+	rep, err := jsonReply(http.StatusOK, struct {
+		ObservationID   string `json:"observation_id"`
+		Provider        string `json:"provider"`
+		ExternalStoreID string `json:"external_store_id"`
+		Entity          string `json:"entity"`
+		ExternalID      string `json:"external_id"`
+		Revision        int64  `json:"revision"`
+		Operation       string `json:"operation"`
+		ContentDigest   string `json:"content_digest"`
+	}{string(s.ObservationID), s.Provider, s.ExternalStoreID, string(s.Entity), s.ExternalID, s.Revision, string(s.Operation), s.ContentDigest})
+	if err != nil {
+		return reply{}, err
+	}
+	rep.body = appendDocument(rep.body, &s)
+	return withDigest(r.http, rep), nil
+}
+
+// appendDocument puts the stored bytes in as they are, since the digest is theirs: no encoder may touch them.
+func appendDocument(body []byte, s *observation.Snapshot) []byte {
+	if s.Document == nil {
+		return body
+	}
+	body = append(bytes.TrimSuffix(body, []byte("}")), `,"document":`...)
+	return append(append(body, s.Document...), '}')
+}
+
+// rawSnapshot is operation 11.
+func (a *API) rawSnapshot(ctx context.Context, r *request) (reply, error) {
+	raw, err := a.cfg.Observations.Raw(ctx, r.params.observation)
+	if err != nil {
+		return reply{}, err
+	}
+	return withDigest(r.http, reply{status: http.StatusOK, contentType: "application/json", body: raw}), nil
+}
+
+// withDigest adds the strong validator and the digest (RFC 9530) of the body, and turns the answer into a 304 when the
+// client has that body.
+func withDigest(r *http.Request, rep reply) reply {
+	sum := sha256.Sum256(rep.body)
+	rep.digest = "sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"
+	rep.etag = `"` + hex.EncodeToString(sum[:]) + `"`
+	if anyMatches(r.Header.Values("If-None-Match"), rep.etag) {
+		return reply{status: http.StatusNotModified, etag: rep.etag}
+	}
+	return rep
+}
+
+// anyMatches compares weakly (RFC 9110, 13.1.2). Our tags hold no comma.
+func anyMatches(lists []string, etag string) bool {
+	for _, list := range lists {
+		for tag := range strings.SplitSeq(list, ",") {
+			tag = strings.TrimSpace(tag)
+			if tag == "*" || strings.TrimPrefix(tag, "W/") == etag {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// cursorOf reads the one parameter of a page.
+func cursorOf(r *http.Request) (string, error) {
+	values := r.URL.Query()["cursor"]
+	if len(values) > 1 {
+		return "", fault.New(fault.InvalidRequest, "The query names cursor twice.")
+	}
+	if len(values) == 0 {
+		return "", nil
+	}
+	return values[0], nil
+}

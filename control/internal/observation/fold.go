@@ -1,0 +1,64 @@
+package observation
+
+import (
+	"cmp"
+
+	"storefront.internal/shared/catalog"
+	"storefront.internal/shared/ident"
+)
+
+// Applied is the revision of an entity that is applied. The zero value is an entity that nobody has delivered.
+type Applied struct {
+	Revision      int64
+	Operation     catalog.Operation
+	Digest        string
+	ObservationID ident.ObservationID
+}
+
+// Outcome is what became of an element, before it is told to anybody.
+type Outcome struct {
+	Status        Status
+	ObservationID ident.ObservationID // its own, or the one that it repeats
+}
+
+// Fold compares the elements with the applied revisions in the order of the array, as if each had come alone: two
+// elements of one entity are two observations. It returns an outcome for each element and leaves in applied what is
+// applied after the batch.
+func (b *Batch) Fold(applied map[Key]Applied) []Outcome {
+	outcomes := make([]Outcome, len(b.Elements))
+	for i := range b.Elements {
+		e := &b.Elements[i]
+		outcomes[i] = Outcome{Status: Quarantined, ObservationID: cmp.Or(b.Replays, e.ID)}
+		if e.Quarantined != nil {
+			continue
+		}
+		outcomes[i] = e.compare(applied[e.Key()])
+		if outcomes[i].Status == Accepted {
+			applied[e.Key()] = Applied{e.Revision, e.Operation, e.Digest, e.ID}
+		}
+	}
+	return outcomes
+}
+
+// compare is the compare-and-set. A delete has the digest of nothing, which no document has.
+func (e *Element) compare(a Applied) Outcome {
+	switch {
+	case e.Revision > a.Revision:
+		return Outcome{Accepted, e.ID}
+	case e.Revision < a.Revision:
+		return Outcome{Stale, e.ID}
+	case e.Digest == a.Digest:
+		return Outcome{Duplicate, a.ObservationID}
+	default:
+		return Outcome{Conflict, e.ID}
+	}
+}
+
+// State is the state in which an element is archived; ok is false when it is not. What is replayed lies in the archive
+// already, unless it was accepted, which makes it another observation.
+func (b *Batch) State(o Outcome) (state string, ok bool) {
+	if o.Status == Duplicate || b.Replays != "" && o.Status != Accepted {
+		return "", false
+	}
+	return string(o.Status), true
+}

@@ -1,0 +1,236 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"storefront.internal/control/internal/observation"
+	"storefront.internal/shared/catalog"
+	"storefront.internal/shared/deliveries"
+	"storefront.internal/shared/ident"
+)
+
+// write writes all that a folded batch changes.
+func (c *Catalog) write(ctx context.Context, tx pgx.Tx, b *observation.Batch, outcomes []observation.Outcome,
+	before, after map[observation.Key]observation.Applied, e *observation.Effects,
+) error {
+	out := &pgx.Batch{}
+	queueArchive(out, b, outcomes)
+	queueReplayed(out, b, outcomes)
+	queueEntities(out, b.Source.ConnectionID, before, after)
+	queueNodes(out, b.Source.ConnectionID, e.Nodes)
+	queueAggregates(out, b.Source.ConnectionID, e.Aggregates)
+	queueLinks(out, b.Source.ConnectionID, e)
+	if out.Len() > 0 {
+		if err := tx.SendBatch(ctx, out).Close(); err != nil {
+			return err
+		}
+	}
+	envelopes, err := envelopesOf(b, outcomes)
+	if err != nil {
+		return err
+	}
+	return deliveries.Enqueue(ctx, tx, envelopes)
+}
+
+const insertObservations = `
+INSERT INTO control.observations (observation_id, minted_at, connection_id, entity, external_id, revision, operation,
+    state, reason, content_digest, document, raw, source_updated_at)
+SELECT observation_id, $1, $2, entity, external_id, revision, operation,
+    state, nullif(reason, ''), nullif(content_digest, ''), document, raw, source_updated_at
+FROM unnest($3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::text[],
+    $11::bytea[], $12::bytea[], $13::timestamptz[])
+    AS o (observation_id, entity, external_id, revision, operation, state, reason, content_digest, document, raw, source_updated_at)`
+
+// archive is the observations as unnest takes them.
+type archive struct {
+	ids, entities, externals, operations, states, reasons, digests []string
+	revisions                                                      []int64
+	documents, raws                                                [][]byte
+	updated                                                        []*time.Time
+}
+
+func queueArchive(out *pgx.Batch, b *observation.Batch, outcomes []observation.Outcome) {
+	var a archive
+	for i := range b.Elements {
+		if state, archived := b.State(outcomes[i]); archived {
+			a.add(&b.Elements[i], state)
+		}
+	}
+	if len(a.ids) > 0 {
+		out.Queue(insertObservations, mintedAt(b.Elements[0].ID), b.Source.ConnectionID, a.ids, a.entities, a.externals,
+			a.revisions, a.operations, a.states, a.reasons, a.digests, a.documents, a.raws, a.updated)
+	}
+}
+
+func (a *archive) add(e *observation.Element, state string) {
+	var document []byte
+	var reason string
+	var updated *time.Time
+	if state == string(observation.Accepted) {
+		document = e.Document
+	}
+	if e.Quarantined != nil {
+		reason = e.Quarantined.String()
+	}
+	if !e.SourceUpdatedAt.IsZero() {
+		updated = &e.SourceUpdatedAt
+	}
+	a.ids = append(a.ids, string(e.ID))
+	a.entities = append(a.entities, string(e.Entity))
+	a.externals = append(a.externals, e.ExternalID)
+	a.revisions = append(a.revisions, e.Revision)
+	a.operations = append(a.operations, string(e.Operation))
+	a.states = append(a.states, state)
+	a.reasons = append(a.reasons, reason)
+	a.digests = append(a.digests, e.Digest)
+	a.documents = append(a.documents, document)
+	a.raws = append(a.raws, e.Sent)
+	a.updated = append(a.updated, updated)
+}
+
+const updateQuarantined = `
+UPDATE control.observations
+SET state = $3, reason = coalesce(nullif($4, ''), reason)
+WHERE observation_id = $1 AND minted_at = $2`
+
+// queueReplayed says what became of the observation that the batch replays.
+func queueReplayed(out *pgx.Batch, b *observation.Batch, outcomes []observation.Outcome) {
+	if b.Replays == "" {
+		return
+	}
+	state, reason := observation.StateSuperseded, ""
+	switch outcomes[0].Status {
+	case observation.Accepted:
+		state = observation.StateReplayed
+	case observation.Quarantined:
+		state, reason = string(observation.Quarantined), b.Elements[0].Quarantined.String()
+	}
+	out.Queue(updateQuarantined, b.Replays, mintedAt(b.Replays), state, reason)
+}
+
+const updateEntities = `
+UPDATE control.entities e
+SET revision = k.revision, operation = k.operation, content_digest = k.content_digest, observation_id = k.observation_id
+FROM unnest($2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[])
+    AS k (entity, external_id, revision, operation, content_digest, observation_id)
+WHERE e.connection_id = $1 AND e.entity = k.entity AND e.external_id = k.external_id`
+
+func queueEntities(out *pgx.Batch, c ident.ConnectionID, before, after map[observation.Key]observation.Applied) {
+	var entities, externals, operations, digests, ids []string
+	var revisions []int64
+	for k, a := range after {
+		if a == before[k] {
+			continue
+		}
+		entities, externals = append(entities, string(k.Entity)), append(externals, k.ExternalID)
+		revisions, operations = append(revisions, a.Revision), append(operations, string(a.Operation))
+		digests, ids = append(digests, a.Digest), append(ids, string(a.ObservationID))
+	}
+	if len(entities) > 0 {
+		out.Queue(updateEntities, c, entities, externals, revisions, operations, digests, ids)
+	}
+}
+
+const updateNodes = `
+UPDATE control.taxonomy_nodes t
+SET document = k.document
+FROM unnest($2::text[], $3::bytea[]) AS k (id, document)
+WHERE t.connection_id = $1 AND t.taxonomy_id = k.id`
+
+func queueNodes(out *pgx.Batch, c ident.ConnectionID, nodes map[catalog.TaxonomyID][]byte) {
+	var ids []string
+	var documents [][]byte
+	for id, document := range nodes {
+		ids, documents = append(ids, string(id)), append(documents, document)
+	}
+	if len(ids) > 0 {
+		out.Queue(updateNodes, c, ids, documents)
+	}
+}
+
+// putAggregates carries taxonomy_ids as one text per item, since unnest takes no array of arrays of different lengths. An
+// item's entity is locked, so nobody else makes its row at the same time.
+const putAggregates = `
+INSERT INTO control.aggregates AS a (connection_id, item_id, refresh_revision, document, body, taxonomy_ids, sellable)
+SELECT $1, item_id, refresh_revision, document, body, string_to_array(taxonomy_ids, ','), sellable
+FROM unnest($2::text[], $3::bigint[], $4::bytea[], $5::bytea[], $6::text[], $7::boolean[])
+    AS k (item_id, refresh_revision, document, body, taxonomy_ids, sellable)
+ORDER BY item_id COLLATE "C"
+ON CONFLICT (connection_id, item_id) DO UPDATE
+SET refresh_revision = excluded.refresh_revision, document = excluded.document, body = excluded.body,
+    taxonomy_ids = excluded.taxonomy_ids, sellable = excluded.sellable, refreshed_at = now()`
+
+func queueAggregates(out *pgx.Batch, c ident.ConnectionID, aggregates []observation.Aggregate) {
+	if len(aggregates) == 0 {
+		return
+	}
+	var ids, taxonomies []string
+	var revisions []int64
+	var documents, bodies [][]byte
+	var sellable []bool
+	for i := range aggregates {
+		a := &aggregates[i]
+		ids, revisions = append(ids, string(a.ItemID)), append(revisions, a.RefreshRevision)
+		documents, bodies = append(documents, a.Document), append(bodies, a.Body)
+		taxonomies, sellable = append(taxonomies, joined(a.Taxonomy)), append(sellable, a.Sellable)
+	}
+	out.Queue(putAggregates, c, ids, revisions, documents, bodies, taxonomies, sellable)
+}
+
+// joined joins identifiers, in which no comma is.
+func joined(ids []catalog.TaxonomyID) string {
+	var out []byte
+	for i, id := range ids {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, id...)
+	}
+	return string(out)
+}
+
+const insertLinks = `
+INSERT INTO control.item_taxonomy (connection_id, taxonomy_id, item_id)
+SELECT $1, taxonomy_id, item_id
+FROM unnest($2::text[], $3::text[]) AS k (taxonomy_id, item_id)
+ON CONFLICT DO NOTHING`
+
+const deleteLinks = `
+DELETE FROM control.item_taxonomy t
+USING unnest($2::text[], $3::text[]) AS k (taxonomy_id, item_id)
+WHERE t.connection_id = $1 AND t.taxonomy_id = k.taxonomy_id AND t.item_id = k.item_id`
+
+func queueLinks(out *pgx.Batch, c ident.ConnectionID, e *observation.Effects) {
+	for sql, links := range map[string][]observation.Link{insertLinks: e.Tie, deleteLinks: e.Untie} {
+		var nodes, items []string
+		for _, l := range links {
+			nodes, items = append(nodes, string(l.TaxonomyID)), append(items, string(l.ItemID))
+		}
+		if len(links) > 0 {
+			out.Queue(sql, c, nodes, items)
+		}
+	}
+}
+
+// envelopesOf are the deliveries of what was accepted, in the order of the array.
+func envelopesOf(b *observation.Batch, outcomes []observation.Outcome) ([]deliveries.Entry, error) {
+	var entries []deliveries.Entry
+	for i := range b.Elements {
+		e := &b.Elements[i]
+		if outcomes[i].Status != observation.Accepted {
+			continue
+		}
+		body, err := b.Envelope(e)
+		if err != nil {
+			return nil, fmt.Errorf("observation %s: %w", e.ID, err)
+		}
+		entries = append(entries, deliveries.Entry{
+			Kind: deliveries.Envelope, ConnectionID: b.Source.ConnectionID, LaneKey: b.LaneKey(e), ID: string(e.ID), Body: body,
+		})
+	}
+	return entries, nil
+}
