@@ -55,11 +55,11 @@ func departments() []department {
 // lines are the 15 products of each kind.
 func lines() []Text {
 	return []Text{
-		text("clásico", "clássico", "Classic"), text("de algodón", "de algodão", "Cotton"), text("de lino", "de linho", "Linen"),
-		text("de lana", "de lã", "Wool"), text("Patagonia", "Patagônia", "Patagonia"), text("urbano", "urbano", "Urban"),
+		text("estilo clásico", "estilo clássico", "Classic"), text("de algodón", "de algodão", "Cotton"), text("de lino", "de linho", "Linen"),
+		text("de lana", "de lã", "Wool"), text("de la Patagonia", "da Patagônia", "Patagonia"), text("estilo urbano", "estilo urbano", "Urban"),
 		text("de verano", "de verão", "Summer"), text("de invierno", "de inverno", "Winter"), text("artesanal", "artesanal", "Handmade"),
-		text("minimalista", "minimalista", "Minimal"), text("retro", "retrô", "Retro"), text("estampado", "estampado", "Printed"),
-		text("rayado", "listrado", "Striped"), text("premium", "premium", "Premium"), text("reciclado", "reciclado", "Recycled"),
+		text("minimalista", "minimalista", "Minimal"), text("retro", "retrô", "Retro"), text("con estampa", "com estampa", "Printed"),
+		text("a rayas", "com listras", "Striped"), text("premium", "premium", "Premium"), text("de material reciclado", "de material reciclado", "Recycled"),
 	}
 }
 

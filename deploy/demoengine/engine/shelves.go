@@ -53,6 +53,16 @@ type shelf struct {
 
 type shelves map[string]*shelf
 
+// Known tells how many products of a connection the engine would recommend.
+func (e *Engine) Known(connection string) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if one := e.memory.shelves[connection]; one != nil {
+		return len(one.Products)
+	}
+	return 0
+}
+
 // learn takes a product in, or out. The greatest revision counts, in whatever order the events come.
 func (s shelves) learn(o Observed, p product) {
 	if o.Entity != "product" {
