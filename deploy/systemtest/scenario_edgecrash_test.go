@@ -15,11 +15,11 @@ func TestEdgeCrash(t *testing.T) {
 	t.Parallel()
 	x := newTopology(t)
 	other := x.edge()
-	x.relay()
-	// The first request finds an empty Redis and may make it look into the ledger for an hour, where a resend is a `duplicate`
-	// as soon as its record is stored. What is shown here is the answer of the claims alone.
+	// An edge that finds an empty Redis beside a store that is in use asks the ledger too, for an hour, and a resend is a
+	// `duplicate` as soon as its record is stored. Shown here are the claims alone, so the first request comes before the relay.
 	first := x.newShop()
 	first.must(other, cartBatch(first.recommend(other), 1))
+	x.relay()
 	for _, point := range []string{"intake.before_claim", "intake.claimed", "intake.produced", "intake.confirmed"} {
 		for _, mode := range []string{"kill", "stop"} {
 			t.Run(point+" "+mode, func(t *testing.T) {
