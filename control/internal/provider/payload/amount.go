@@ -36,6 +36,18 @@ func (a Amount) Exceeds(b Amount) bool {
 	return ok && ok2 && x.Cmp(y) > 0
 }
 
+// Rounded returns the amount with at most ten digits behind the point: a unit price that is a quotient comes with as many
+// as a float has.
+func (a Amount) Rounded() Amount {
+	const most = 10
+	_, fraction, _ := strings.Cut(string(a), ".")
+	x, ok := a.decimal()
+	if !ok || len(fraction) <= most {
+		return a
+	}
+	return Amount(strings.TrimRight(strings.TrimRight(x.FloatString(most), "0"), "."))
+}
+
 func (a Amount) decimal() (*big.Rat, bool) {
 	const longest = 32 // and no exponent: a short text must not make a huge number
 	if len(a) > longest || a == "" || strings.Trim(string(a), "0123456789.") != "" {

@@ -25,7 +25,7 @@ func testTrouble(t *testing.T, open Open) {
 		"400":          {Trouble{Status: 400, Body: `{"error":"bad"}`}, provider.ReasonRejected},
 		"500":          {Trouble{Status: 500, Body: `{}`}, provider.ReasonServerError},
 		"502 HTML":     {Trouble{Status: 502, Header: html, Body: "<html>Bad Gateway</html>"}, provider.ReasonServerError},
-		"503":          {Trouble{Status: 503, Header: map[string]string{"Retry-After": "3"}, Body: ``}, provider.ReasonServerError},
+		"503":          {Trouble{Status: 503, Header: map[string]string{"Retry-After": "30"}, Body: ``}, provider.ReasonServerError},
 		"HTML":         {Trouble{Status: 200, Header: html, Body: "<html>Maintenance</html>"}, provider.ReasonContentType},
 		"no type":      {Trouble{Status: 200, Header: map[string]string{"Content-Type": ""}, Body: "{}"}, provider.ReasonContentType},
 		"half JSON":    {Trouble{Status: 200, Body: `{"id": 1, "na`}, provider.ReasonInvalidJSON},
