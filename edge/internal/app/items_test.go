@@ -127,7 +127,7 @@ func TestRedisCutOffUnderReads(t *testing.T) {
 				e.refresh(name(n), revision, n%2 == 0)
 			}
 			at := reads.Load()
-			e.within(10*time.Second, "reads go on", func() bool { return reads.Load() > at+500 })
+			e.within(10*time.Second, "reads go on", func() bool { return reads.Load() > at+100 })
 		}
 	}
 	e.within(10*time.Second, "the last change is read, with no hint and a Redis that is behind", func() bool {

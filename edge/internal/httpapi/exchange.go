@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"net/netip"
 	"strings"
 	"time"
@@ -18,7 +17,7 @@ import (
 // buffers, so it must not outlive the handler.
 type exchange struct {
 	ctx       *fasthttp.RequestCtx
-	call      context.Context // lives exactly as long as the request
+	call      call
 	began     time.Time
 	requestID string
 	trace     string // the traceparent as sent, when it is one
@@ -32,7 +31,8 @@ type exchange struct {
 	client  netip.Addr
 	grant   storekey.Grant
 	subject ratelimit.Subject
-	verdict *ratelimit.Verdict
+	verdict ratelimit.Verdict
+	judged  bool // whether the quotas were asked
 
 	code  fault.Code // of the problem that was answered
 	cause error      // what the log is told of it

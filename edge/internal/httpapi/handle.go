@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"fmt"
 	"runtime/debug"
 	"strconv"
@@ -21,9 +20,8 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, tooLarge bool) {
 	x := &exchange{ctx: ctx, began: s.now(), tooLarge: tooLarge}
 	x.requestID = newRequestID(&ctx.Request.Header, x.began)
 	x.trace = traceparent(ctx.Request.Header.Peek("traceparent"))
-	call, cancel := context.WithTimeout(s.base, callTimeout)
-	x.call = call
-	defer cancel()
+	x.call.base, x.call.deadline = s.base, x.began.Add(callTimeout)
+	defer x.call.end()
 	defer s.report(x)
 	defer s.recovered(x)
 	common(&ctx.Response.Header, x.requestID)
@@ -90,7 +88,7 @@ func (s *Server) admit(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	if x.grant, err = s.keys.Resolve(x.call, secret); err != nil {
+	if x.grant, err = s.keys.Resolve(&x.call, secret); err != nil {
 		return err
 	}
 	if ident.Valid(ident.Connection, x.pathID) && x.grant.ConnectionID != ident.ConnectionID(x.pathID) {
@@ -100,10 +98,9 @@ func (s *Server) admit(x *exchange) error {
 		return fault.New(fault.ForbiddenScope, "The storefront key lacks the scope "+string(x.route.Scope)+".")
 	}
 	x.subject = ratelimit.Subject{Key: x.grant.KeyID, Address: x.client}
-	v := s.limiter.Allow(x.subject)
-	x.verdict = &v
-	if !v.Allowed {
-		x.ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(v.RetrySeconds()))
+	x.verdict, x.judged = s.limiter.Allow(x.subject), true
+	if !x.verdict.Allowed {
+		x.ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(x.verdict.RetrySeconds()))
 		return fault.New(fault.RateLimited, "The rate limit of this storefront key or client is used up.")
 	}
 	return nil
@@ -112,16 +109,16 @@ func (s *Server) admit(x *exchange) error {
 // charge takes the rest of a batch's tokens.
 func (s *Server) charge(x *exchange, n int) {
 	if n > 0 {
-		v := s.limiter.Charge(x.subject, n)
-		x.verdict = &v
+		x.verdict = s.limiter.Charge(x.subject, n)
 	}
 }
 
 // limitFields tells a client how it stands with its quotas, once they were asked.
 func (s *Server) limitFields(x *exchange) {
-	if x.verdict != nil {
+	if x.judged {
+		var room [64]byte
 		x.ctx.Response.Header.Set("RateLimit-Policy", s.limiter.Policy())
-		x.ctx.Response.Header.Set("RateLimit", x.verdict.State())
+		x.ctx.Response.Header.SetBytesV("RateLimit", x.verdict.AppendState(room[:0]))
 	}
 }
 

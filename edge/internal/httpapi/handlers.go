@@ -12,7 +12,7 @@ import (
 
 // recordSignals is operation 1.
 func (s *Server) recordSignals(x *exchange) error {
-	results, err := s.signals.Record(x.call, intake.Request{
+	results, err := s.signals.Record(&x.call, intake.Request{
 		ConnectionID: x.grant.ConnectionID,
 		StoreID:      x.grant.StoreID,
 		Body:         x.ctx.PostBody(),
@@ -28,7 +28,7 @@ func (s *Server) recordSignals(x *exchange) error {
 
 // readItem is operation 2.
 func (s *Server) readItem(x *exchange) error {
-	doc, err := s.items.Read(x.call, itemread.Request{
+	doc, err := s.items.Read(&x.call, itemread.Request{
 		ConnectionID: x.grant.ConnectionID,
 		ItemID:       ident.ItemID(x.pathID),
 		Client:       x.subject,
@@ -42,7 +42,7 @@ func (s *Server) readItem(x *exchange) error {
 
 // recommend is operation E1.
 func (s *Server) recommend(x *exchange) error {
-	answer, err := s.recommendations.Recommend(x.call, recommend.Request{
+	answer, err := s.recommendations.Recommend(&x.call, recommend.Request{
 		ConnectionID: x.grant.ConnectionID,
 		StoreID:      x.grant.StoreID,
 		Body:         x.ctx.PostBody(),

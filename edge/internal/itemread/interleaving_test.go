@@ -179,7 +179,9 @@ func (w *world) settle() {
 	if w.running > 0 {
 		w.t.Fatalf("%d reads never ended", w.running)
 	}
-	w.stores.set(func() { w.stores.storeDown, w.stores.cacheDown, w.stores.before, w.stores.beforeGet = false, false, nil, nil })
+	w.stores.set(func() {
+		w.stores.storeDown, w.stores.cacheDown, w.stores.before, w.stores.beforeGet = false, false, nil, nil
+	})
 	for _, p := range w.pushes {
 		_ = cachePort{w.stores}.Fill(context.Background(), p.k, p.v)
 	}

@@ -319,7 +319,7 @@ func TestBelong(t *testing.T) {
 		if r.Belong(t.Context(), "con_1", items)[6] {
 			t.Error("itm_never belongs")
 		}
-		s.looked(t, 1, 4) // the failed ones too
+		s.looked(t, 1, 4)                          // the failed ones too
 		expect(t, r, Key{"con_1", "itm_never"}, 0) // that it does not exist is known from there
 		s.looked(t, 0, 0)
 	})

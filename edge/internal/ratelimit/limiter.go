@@ -169,9 +169,9 @@ func network(a netip.Addr) netip.Prefix {
 // Policy is the value of the RateLimit-Policy field (IETF draft "RateLimit header fields for HTTP"): quota and window.
 func (l *Limiter) Policy() string { return l.policy }
 
-// State is the value of the RateLimit field: what is left, and the seconds until the bucket is full.
-func (v Verdict) State() string {
-	return stateItem("key", v.Key) + ", " + stateItem("address", v.Address)
+// AppendState appends the value of the RateLimit field: what is left, and the seconds until the bucket is full.
+func (v Verdict) AppendState(dst []byte) []byte {
+	return appendState(append(appendState(dst, "key", v.Key), ", "...), "address", v.Address)
 }
 
 // RetrySeconds is the value of Retry-After: whole seconds, at least one.
@@ -181,6 +181,8 @@ func policyItem(name string, q Quota) string {
 	return `"` + name + `";q=` + strconv.Itoa(q.Burst) + ";w=" + strconv.Itoa(q.Window())
 }
 
-func stateItem(name string, l Level) string {
-	return `"` + name + `";r=` + strconv.Itoa(l.Remaining) + ";t=" + strconv.Itoa(ceilSeconds(l.Full))
+func appendState(dst []byte, name string, l Level) []byte {
+	dst = append(append(append(dst, '"'), name...), `";r=`...)
+	dst = strconv.AppendInt(dst, int64(l.Remaining), 10)
+	return strconv.AppendInt(append(dst, ";t="...), int64(ceilSeconds(l.Full)), 10)
 }

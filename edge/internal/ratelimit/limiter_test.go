@@ -131,7 +131,7 @@ func TestFields(t *testing.T) {
 	}
 	s := subject("key_a", "192.0.2.1")
 	l.Allow(s)
-	if got, want := l.Charge(s, 49).State(), `"key";r=1950;t=1, "address";r=150;t=1`; got != want {
+	if got, want := string(l.Charge(s, 49).AppendState(nil)), `"key";r=1950;t=1, "address";r=150;t=1`; got != want {
 		t.Errorf("state %s, want %s", got, want)
 	}
 }
