@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"storefront.internal/shared/fault"
-	"storefront.internal/shared/ident"
 )
 
 func TestMemoryThenRedisThenPostgres(t *testing.T) {
@@ -155,93 +154,6 @@ func TestReaderThatGivesUpDoesNotFailTheOthers(t *testing.T) {
 	})
 }
 
-func TestOutages(t *testing.T) {
-	t.Parallel()
-	play(t, func(t *testing.T, s *stores, r *Service) {
-		other := Key{"con_1", "itm_2"}
-		s.change(mine, 1, false, true)
-		expect(t, r, mine, 1)
-		s.set(func() { s.storeDown = true })
-		for range 20 { // PostgreSQL down: Redis and memory serve
-			time.Sleep(5 * time.Second)
-			expect(t, r, mine, 1)
-		}
-		expect(t, r, other, -1)
-		s.set(func() { s.cacheDown = true })
-		for range 20 { // both down: memory serves past its life
-			time.Sleep(5 * time.Second)
-			expect(t, r, mine, 1)
-			expect(t, r, mine, 1)
-		}
-		expect(t, r, other, -1)
-		s.set(func() { s.storeDown = false })
-		s.change(mine, 2, false, false)
-		time.Sleep(time.Second)
-		expect(t, r, mine, 2) // Redis down: PostgreSQL serves
-		expect(t, r, other, 0)
-	})
-}
-
-// Stores that hang hold up a reader who could have the copy for half a second, and nobody in the second after.
-func TestHangingStore(t *testing.T) {
-	t.Parallel()
-	play(t, func(t *testing.T, s *stores, r *Service) {
-		s.change(mine, 1, false, false)
-		expect(t, r, mine, 1)
-		s.set(func() { s.hangs, s.cacheDown = true, true })
-		time.Sleep(5 * time.Second)
-		took := func(want time.Duration) {
-			t.Helper()
-			began := time.Now()
-			expect(t, r, mine, 1)
-			if got := time.Since(began); got != want {
-				t.Errorf("a reader waited %s, want %s", got, want)
-			}
-		}
-		took(patience)
-		took(0)
-		time.Sleep(lateLife)
-		took(patience)
-		began := time.Now()
-		expect(t, r, Key{"con_1", "itm_2"}, -1)
-		if got := time.Since(began); got != loadTimeout {
-			t.Errorf("a reader without a copy waited %s", got)
-		}
-	})
-}
-
-// A Redis that went back to older versions is passed over; a PostgreSQL that did is not believed.
-func TestNeverBackwards(t *testing.T) {
-	t.Parallel()
-	play(t, func(t *testing.T, s *stores, r *Service) {
-		s.change(mine, 5, false, true)
-		expect(t, r, mine, 5)
-		s.set(func() { s.cached[mine] = Version{Revision: 4, Body: body(4)} })
-		time.Sleep(5 * time.Second)
-		expect(t, r, mine, 5)
-		s.looked(t, 2, 1)
-		synctest.Wait()
-		if s.cached[mine].Revision != 5 {
-			t.Error("Redis was not put right")
-		}
-		s.set(func() { s.cached[mine], s.storeDown = Version{Revision: 4, Body: body(4)}, true })
-		time.Sleep(5 * time.Second)
-		expect(t, r, mine, 5) // the newer copy, past its life
-		s.set(func() { s.storeDown = false; s.rows[mine] = Version{Revision: 3, Body: body(3)} })
-		time.Sleep(5 * time.Second)
-		expect(t, r, mine, 5)
-		r.memory.docs.limit = 0 // the copy is lost, the mark is not
-		s.change(Key{"con_1", "itm_2"}, 1, false, true)
-		expect(t, r, Key{"con_1", "itm_2"}, 1)
-		expect(t, r, mine, -1)
-		r.memory.docs.limit = 1 << 20
-		s.change(mine, 6, true, false)
-		expect(t, r, mine, 0)
-		time.Sleep(time.Second)
-		expect(t, r, mine, 0) // a deletion is not undone by an older version either
-	})
-}
-
 func TestPanicInALookUpIsAnError(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, s *stores, r *Service) {
@@ -279,48 +191,4 @@ func TestCompressedCopyIsMadeOnce(t *testing.T) {
 			t.Errorf("%d bytes are compressed", len(plain))
 		}
 	}
-}
-
-func TestBelong(t *testing.T) {
-	t.Parallel()
-	play(t, func(t *testing.T, s *stores, r *Service) {
-		items := []ident.ItemID{"itm_memory", "itm_redis", "itm_stored", "itm_gone", "itm_gone2", "itm_foreign", "itm_never"}
-		s.change(Key{"con_1", "itm_memory"}, 1, false, true)
-		expect(t, r, Key{"con_1", "itm_memory"}, 1)
-		s.change(Key{"con_1", "itm_redis"}, 1, false, true)
-		s.change(Key{"con_1", "itm_stored"}, 1, false, false)
-		s.change(Key{"con_1", "itm_gone"}, 2, true, true)
-		s.change(Key{"con_1", "itm_gone2"}, 2, true, false)
-		s.change(Key{"con_2", "itm_foreign"}, 1, false, true)
-		check := func(want ...bool) {
-			t.Helper()
-			for i, got := range r.Belong(t.Context(), "con_1", items) {
-				if got != want[i] {
-					t.Errorf("%s: %t", items[i], got)
-				}
-			}
-		}
-		s.looked(t, 1, 0)
-		check(true, true, true, false, false, false, false)
-		s.looked(t, 0, 1)
-		check(true, true, true, false, false, false, false)
-		s.looked(t, 0, 0) // remembered
-		time.Sleep(5 * time.Second)
-		s.set(func() { s.storeDown = true })
-		check(true, true, true, false, true, true, true) // only Redis knows something
-		time.Sleep(5 * time.Second)
-		s.set(func() { s.cacheDown = true })
-		check(true, true, true, true, true, true, true)
-		if r.Belong(t.Context(), "con_1", nil) == nil {
-			t.Error("no items are an answer too")
-		}
-		expect(t, r, Key{"con_1", "itm_never"}, -1)
-		s.set(func() { s.storeDown, s.cacheDown = false, false })
-		if r.Belong(t.Context(), "con_1", items)[6] {
-			t.Error("itm_never belongs")
-		}
-		s.looked(t, 1, 4)                          // the failed ones too
-		expect(t, r, Key{"con_1", "itm_never"}, 0) // that it does not exist is known from there
-		s.looked(t, 0, 0)
-	})
 }
