@@ -15,7 +15,7 @@ func TestMainJob(t *testing.T) {
 	s := x.newShop()
 
 	d := s.recommend(one)
-	if d.Source != "engine" {
+	if d.Source != "engine" || len(d.Items) == 0 {
 		t.Fatalf("recommendation %+v", d)
 	}
 	batch := cartBatch(d, 3)

@@ -29,6 +29,7 @@ type topology struct {
 	engine   *door
 	api      services.Internal
 	pool     *pgxpool.Pool // the superuser's view of the database
+	tells    bool          // a relay runs that tells the engine
 }
 
 // node is a running service.
@@ -37,8 +38,8 @@ type node struct {
 	url, admin string
 }
 
-// newTopology makes a deployment on the shared backing services, control included.
-func newTopology(t *testing.T) *topology {
+// newTopology makes a deployment on the shared backing services, control included. Its settings may be changed before that.
+func newTopology(t *testing.T, change ...func(*services.Settings)) *topology {
 	t.Helper()
 	name := "st_" + randomHex(6)
 	sql(t, "CREATE DATABASE "+name+" TEMPLATE "+shared.template)
@@ -48,6 +49,9 @@ func newTopology(t *testing.T) *topology {
 		t.Fatal(err)
 	}
 	x := &topology{t: t, name: name, settings: shared.settings(url), group: name}
+	for _, f := range change {
+		f(&x.settings)
+	}
 	x.open()
 	skipBacklog(t, x.settings.KafkaBrokers, x.group)
 	x.startControl()
@@ -73,6 +77,8 @@ func (x *topology) startControl() *node {
 		return append(x.settings.Control(listen, admin), "CONTROL_REDIS_PREFIX="+x.name+":")
 	})
 	x.api = services.Internal{BaseURL: n.url, ConnectorToken: x.settings.ConnectorToken, BackendToken: x.settings.BackendToken}
+	x.engine.ReadSnapshots(n.url, x.settings.EngineToken)
+	x.t.Cleanup(x.soundSnapshots)
 	return n
 }
 
@@ -87,6 +93,7 @@ func (x *topology) edge(extra ...string) *node {
 // relay starts a relay that waits little, and waits until it is ready.
 func (x *topology) relay(extra ...string) *node {
 	x.t.Helper()
+	x.tells = x.settings.EngineURL != ""
 	return x.start("engine-relay", x.binaries(extra), func(_, admin string) []string {
 		env := append(x.settings.Relay(admin), "RELAY_KAFKA_GROUP="+x.group, "RELAY_BACKOFF_MIN=50ms", "RELAY_BACKOFF_MAX=500ms",
 			"RELAY_ENGINE_TIMEOUT=2s")
