@@ -120,17 +120,24 @@ func TestRolesSufficeAndNoMore(t *testing.T) {
 	f("storefront_edge", true,
 		`SELECT k.api_key_id, k.connection_id, c.store_id, k.scopes FROM control.api_keys k JOIN control.connections c USING (connection_id) WHERE k.digest = '\x00' AND k.revoked_at IS NULL`,
 		`SELECT version FROM control.key_version`, `SELECT provider, state FROM control.connections`)
+	f("storefront_edge", true, `SELECT connection_id, item_id, refresh_revision, body, sellable, refreshed_at FROM control.aggregates`)
 	f("storefront_edge", false,
+		`SELECT document FROM control.aggregates`, `SELECT 1 FROM control.observations`, `SELECT 1 FROM control.entities`, `SELECT 1 FROM control.taxonomy_nodes`,
+		`SELECT 1 FROM control.item_taxonomy`, `UPDATE control.aggregates SET sellable = true`, `SELECT control.ensure_partitions(7)`,
 		`SELECT sealed_secret FROM control.api_keys`, `SELECT external_store_id FROM control.connections`,
 		`SELECT store_profile FROM control.connections`, `SELECT token_hmac FROM control.connector_tokens`,
 		`SELECT 1 FROM control.river_job`, `UPDATE control.key_version SET version = 9`,
 		`INSERT INTO control.api_keys (api_key_id) VALUES ('key_x')`, `UPDATE control.api_keys SET revoked_at = NULL`, `DELETE FROM control.api_keys`)
 	f("storefront_relay", false,
+		`SELECT 1 FROM control.observations`, `SELECT 1 FROM control.aggregates`, `SELECT 1 FROM control.entities`,
 		`SELECT 1 FROM control.api_keys`, `SELECT 1 FROM control.connections`, `SELECT 1 FROM control.connector_tokens`, `SELECT 1 FROM control.river_job`)
 	f("storefront_control", true,
 		`DELETE FROM control.river_job`, `INSERT INTO control.river_leader (elected_at, expires_at, leader_id) VALUES (now(), now(), 'x')`,
 		`UPDATE control.river_queue SET updated_at = now()`, `DELETE FROM control.river_notification`, `SELECT version FROM control.river_migration`)
 	f("storefront_control", false,
+		`DELETE FROM control.observations`, `DELETE FROM control.entities`, `DELETE FROM control.aggregates`, `DELETE FROM control.taxonomy_nodes`,
+		`UPDATE control.observations SET raw = ''`, `UPDATE control.observations SET document = ''`, `UPDATE control.observations SET connection_id = 'con_x'`,
+		`UPDATE control.aggregates SET item_id = 'itm_x'`, `UPDATE control.entities SET external_id = 'x'`,
 		`DELETE FROM control.api_keys`, `DELETE FROM control.connections`, `DELETE FROM control.connector_tokens`, `DELETE FROM control.key_version`,
 		`INSERT INTO control.key_version (version) VALUES (1)`, `UPDATE control.api_keys SET scopes = '{}'`, `UPDATE control.api_keys SET digest = ''`,
 		`UPDATE control.api_keys SET connection_id = 'con_x'`, `UPDATE control.connections SET store_id = 'str_x'`,

@@ -50,37 +50,39 @@ func (b *bodies) give(n int64) {
 	b.held.Sub(float64(n))
 }
 
-// read returns the body, and what gives its bytes back to the budget. A length that is known is taken at once, so that
-// bodies that cannot all fit do not each hold a part and fail together.
+// read returns the body, and what gives its bytes back to the budget.
 func (b *bodies) read(r *http.Request) (body []byte, release func(), err error) {
+	var taken int64
+	if body, err = b.buffer(r, &taken); err != nil {
+		b.give(taken)
+		return nil, nil, err
+	}
+	return body, func() { b.give(taken) }, nil
+}
+
+// buffer takes a length that is known at once, so that bodies that cannot all fit do not each hold a part and fail
+// together. Without one it begins small and doubles.
+func (b *bodies) buffer(r *http.Request, taken *int64) (body []byte, err error) {
 	if r.ContentLength > maxObservationsBody {
-		return nil, nil, tooLargeObservations()
+		return nil, tooLargeObservations()
 	}
 	size := r.ContentLength
 	if size < 0 {
 		size = firstBuffer
 	}
-	var taken int64
-	release = func() { b.give(taken) }
-	defer func() {
-		if err != nil {
-			release()
-		}
-	}()
 	for {
-		if !b.take(size - taken) {
-			return nil, nil, &fault.Error{Code: fault.ServiceUnavailable, Detail: "Too many bodies are being read right now.", RetryAfter: time.Second}
+		if !b.take(size - *taken) {
+			return nil, &fault.Error{Code: fault.ServiceUnavailable, Detail: "Too many bodies are being read right now.", RetryAfter: time.Second}
 		}
-		taken = size
+		*taken = size
 		grown := make([]byte, size)
 		n := copy(grown, body)
 		m, err := io.ReadFull(r.Body, grown[n:])
 		body = grown[:n+m]
-		if r.ContentLength < 0 && err == nil && size < maxObservationsBody {
-			size = min(2*size, maxObservationsBody)
-			continue
+		if r.ContentLength >= 0 || err != nil || size == maxObservationsBody {
+			return body, ended(r, err)
 		}
-		return body, release, ended(r, err)
+		size = min(2*size, maxObservationsBody)
 	}
 }
 
