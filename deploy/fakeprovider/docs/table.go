@@ -21,12 +21,13 @@ type Doc struct {
 type Base struct {
 	First   int64 // the ids are First to First+Count-1
 	Count   int
-	JSON    func(id int64) json.RawMessage // any id: a document that is put under a new id starts from this
+	JSON    func(id int64) []byte // any id: a document that is put under a new id starts from this
 	Updated func(id int64) time.Time
 
 	Stamps []string // members with the time of the last change; the first is the one that is read
 	Format func(time.Time) string
 	Parse  func(string) (time.Time, error)
+	Open   bool     // every id is there that was not deleted, though none is listed
 	Lists  []string // members whose elements are documents with an id of their own
 }
 
@@ -37,6 +38,7 @@ type Table struct {
 	mu      sync.RWMutex
 	ids     []int64 // ascending
 	changed map[int64]Doc
+	gone    map[int64]bool // of an open base
 }
 
 // NewTable makes a table that answers its base.
@@ -45,13 +47,14 @@ func NewTable(base Base) *Table {
 	for i := range ids {
 		ids[i] = base.First + int64(i)
 	}
-	return &Table{base: base, ids: ids, changed: map[int64]Doc{}}
+	return &Table{base: base, ids: ids, changed: map[int64]Doc{}, gone: map[int64]bool{}}
 }
 
 // Get answers one document.
 func (t *Table) Get(id int64) (Doc, bool) {
 	t.mu.RLock()
 	_, there := slices.BinarySearch(t.ids, id)
+	there = there || t.base.Open && !t.gone[id]
 	d, changed := t.changed[id]
 	t.mu.RUnlock()
 	switch {
@@ -80,6 +83,7 @@ func (t *Table) put(d Doc) (created bool) {
 		t.ids = slices.Insert(t.ids, at, d.ID)
 	}
 	t.changed[d.ID] = d
+	delete(t.gone, d.ID)
 	return !there
 }
 
@@ -90,8 +94,9 @@ func (t *Table) Delete(id int64) bool {
 	at, there := slices.BinarySearch(t.ids, id)
 	if there {
 		t.ids = slices.Delete(t.ids, at, at+1)
-		delete(t.changed, id)
 	}
+	delete(t.changed, id)
+	t.gone[id] = true
 	return there
 }
 

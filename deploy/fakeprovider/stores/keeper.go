@@ -5,6 +5,7 @@ package stores
 import (
 	"encoding/json"
 	"errors"
+	"hash/fnv"
 	"strconv"
 	"sync"
 	"time"
@@ -46,12 +47,17 @@ type Store struct {
 	Bucket *bucket.Bucket
 }
 
-// ErrNotFound is a store, kind or document that is not there.
-var ErrNotFound = errors.New("not found")
+// Faults of a debug request.
+var (
+	ErrNotFound = errors.New("not found")
+	ErrTopic    = errors.New("the provider has no such topic")
+	ErrNobody   = errors.New("nobody is subscribed to this topic")
+)
 
 // Keeper is the stores of one provider.
 type Keeper struct {
 	Conduct behaviour.Switch
+	name    func(string) string
 	open    func(id string) *Store
 	now     func() time.Time
 
@@ -60,15 +66,17 @@ type Keeper struct {
 	order  []string
 }
 
-// NewKeeper makes a keeper whose stores are opened by a provider, the first one at once.
-func NewKeeper(c Config, open func(id string) *Store) *Keeper {
-	k := &Keeper{open: open, now: c.Now, stores: map[string]*Store{}}
+// NewKeeper makes a keeper whose stores are opened by a provider, the first one at once. Name makes one of the several ways that a
+// store may be called.
+func NewKeeper(c Config, name func(string) string, open func(id string) *Store) *Keeper {
+	k := &Keeper{name: name, open: open, now: c.Now, stores: map[string]*Store{}}
 	k.Of(c.FirstStore)
 	return k
 }
 
 // Of answers a store, made when it was never seen.
 func (k *Keeper) Of(id string) *Store {
+	id = k.name(id)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s, ok := k.stores[id]
@@ -142,4 +150,24 @@ func (k *Keeper) place(store, kind, id string) (*docs.Table, int64, error) {
 		return nil, 0, ErrNotFound
 	}
 	return table, n, nil
+}
+
+// Spread makes the contents of stores differ: the same id always gives the same number.
+func Spread(id string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(id)) // cannot fail
+	return h.Sum64()
+}
+
+// Recipients are the hooks that a topic goes to: those subscribed to it, or for a topic of the whole app one hook per address.
+func (s *Store) Recipients(topic string, all bool) []hooks.Hook {
+	seen := map[string]bool{}
+	return s.Hooks.All(func(h hooks.Hook) bool {
+		if !all {
+			return h.Topic == topic && h.Status != "disabled" && h.Status != "paused"
+		}
+		first := !seen[h.URL]
+		seen[h.URL] = true
+		return first
+	})
 }
