@@ -25,15 +25,18 @@ type Items struct {
 	raise  *redis.Script
 }
 
-// NewItems returns the Items under a prefix. The script reads no more of a record than its revision.
+// raiseItem reads no more of a record than its revision.
+const raiseItem = `
+local there = tonumber(string.match(redis.call('GETRANGE', KEYS[1], 0, 20), '^(%d+)\n'))
+if there and there >= tonumber(ARGV[1]) then
+	return 0
+end
+redis.call('SET', KEYS[1], ARGV[1] .. '\n' .. ARGV[2], 'EX', ARGV[3])
+return 1`
+
+// NewItems returns the Items under a prefix.
 func NewItems(client redis.UniversalClient, prefix string) *Items {
-	return &Items{client: client, prefix: prefix, raise: redis.NewScript(`
-		local there = tonumber(string.match(redis.call('GETRANGE', KEYS[1], 0, 20), '^(%d+)\n'))
-		if there and there >= tonumber(ARGV[1]) then
-			return 0
-		end
-		redis.call('SET', KEYS[1], ARGV[1] .. '\n' .. ARGV[2], 'EX', ARGV[3])
-		return 1`)}
+	return &Items{client: client, prefix: prefix, raise: redis.NewScript(raiseItem)}
 }
 
 // PutItems writes the items whose revision is greater than the one that is there, and hints at them.
