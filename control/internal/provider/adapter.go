@@ -59,6 +59,11 @@ type Page struct {
 	// After is how long the provider needs to prepare what Next names (a bulk export that is not ready): the page is empty
 	// and the caller comes back. 0 means at once.
 	After time.Duration
+
+	// Begins says that the provider takes a snapshot during this call, Exported that the items are of the last one that
+	// began: they are as old as that call, not as this one. A caller that orders fetches by the sequence number which it
+	// takes before each call uses for exported items the number of the call that began.
+	Begins, Exported bool
 }
 
 // Kind is what a notification is about.
