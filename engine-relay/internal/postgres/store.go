@@ -92,11 +92,3 @@ func (t *tx) Park(ctx context.Context, parked []record.Parked) error {
 	}
 	return nil
 }
-
-// orNull is the column's value of what an empty text means the absence of.
-func orNull[T ~string](s T) any {
-	if s == "" {
-		return nil
-	}
-	return string(s)
-}
