@@ -1,0 +1,178 @@
+-- Schema control: platform connectors. How a shop of a provider was installed (installations), what opens it
+-- (credentials), where its notifications arrive (endpoints, webhook_deliveries) and its loads (bootstrap_runs). An
+-- access token is in credentials alone, sealed and bound to its row; no other table, job or log has it.
+
+-- +goose Up
+
+-- The saga of a connection, one for its life: installing the store again opens it anew under the next epoch, and a
+-- runner of an older epoch changes nothing any more. attempts are those of the step that state waits for. reason is of
+-- the last failure, also while the saga tries on. state failed: the attempts are used up.
+CREATE TABLE control.installations (
+    installation_id      text COLLATE "C" PRIMARY KEY,
+    connection_id        text COLLATE "C" NOT NULL UNIQUE REFERENCES control.connections,
+    provider             text             NOT NULL,
+    provider_app_id      text             NOT NULL,
+    epoch                integer          NOT NULL DEFAULT 1,
+    state                text             NOT NULL DEFAULT 'opened',
+    reason               text,
+    attempts             integer          NOT NULL DEFAULT 0,
+    scope                text,
+    browser_proof_sha256 bytea,
+    attribution          json,
+    opened_at            timestamptz      NOT NULL DEFAULT now(),
+    updated_at           timestamptz      NOT NULL DEFAULT now(),
+    swept_at             timestamptz,
+    CONSTRAINT installations_id_form CHECK (installation_id ~ '^ins_[A-Za-z0-9_-]{1,64}$'),
+    CONSTRAINT installations_state
+        CHECK (state IN ('opened', 'webhooks_registered', 'bootstrap_started', 'completed', 'failed')),
+    CONSTRAINT installations_proof_length CHECK (octet_length(browser_proof_sha256) = 32)
+);
+GRANT SELECT, INSERT ON control.installations TO storefront_control;
+GRANT UPDATE (provider_app_id, epoch, state, reason, attempts, scope, browser_proof_sha256, attribution, opened_at,
+    updated_at, swept_at) ON control.installations TO storefront_control;
+
+-- The provider's access token, sealed for this table, column and connection. The blob begins with the id of its key.
+-- An uninstallation deletes the row.
+CREATE TABLE control.credentials (
+    connection_id text COLLATE "C" PRIMARY KEY REFERENCES control.connections,
+    sealed        bytea            NOT NULL,
+    updated_at    timestamptz      NOT NULL DEFAULT now(),
+    CONSTRAINT credentials_header CHECK (octet_length(sealed) > 5)
+);
+GRANT SELECT, INSERT, DELETE ON control.credentials TO storefront_control;
+GRANT UPDATE (sealed, updated_at) ON control.credentials TO storefront_control;
+
+-- Where notifications of a connection arrive. The one without a topic is that of operation 5's answer; the others are
+-- each bound to one topic.
+CREATE TABLE control.endpoints (
+    endpoint_id     text COLLATE "C" PRIMARY KEY,
+    connection_id   text COLLATE "C" NOT NULL REFERENCES control.connections,
+    provider        text             NOT NULL,
+    provider_app_id text             NOT NULL,
+    topic           text COLLATE "C",
+    created_at      timestamptz      NOT NULL DEFAULT now(),
+    CONSTRAINT endpoints_id_form CHECK (endpoint_id ~ '^whe_[A-Za-z0-9_-]{1,64}$'),
+    CONSTRAINT endpoints_one_per_topic UNIQUE NULLS NOT DISTINCT (connection_id, topic)
+);
+GRANT SELECT, INSERT ON control.endpoints TO storefront_control;
+GRANT UPDATE (provider_app_id) ON control.endpoints TO storefront_control;
+
+-- Every delivery of operation 12, as it came. minted_at is the millisecond that the id itself carries. What the headers
+-- said is unsigned and identifies nothing.
+CREATE TABLE control.webhook_deliveries (
+    delivery_id          text COLLATE "C" NOT NULL,
+    minted_at            timestamptz      NOT NULL,
+    connection_id        text COLLATE "C" NOT NULL,
+    endpoint_id          text COLLATE "C" NOT NULL,
+    topic_hint           text,
+    provider_delivery_id text,
+    triggered_at         text,
+    raw                  bytea            NOT NULL,
+    received_at          timestamptz      NOT NULL DEFAULT now(),
+    PRIMARY KEY (delivery_id, minted_at)
+) PARTITION BY RANGE (minted_at);
+CREATE TABLE control.webhook_deliveries_default PARTITION OF control.webhook_deliveries DEFAULT;
+GRANT SELECT, INSERT ON control.webhook_deliveries TO storefront_control;
+GRANT SELECT (minted_at) ON control.webhook_deliveries_default TO storefront_control;
+
+-- Of a provider's entities: dirty_seq rises with every notification, clean_seq is the mark that the last fetch saw
+-- before it began, fetch_seq the number of the fetch that is applied. An entity that a notification named first is a
+-- row of revision 0 until its first fetch is applied.
+ALTER TABLE control.entities
+    ADD COLUMN dirty_seq bigint NOT NULL DEFAULT 0,
+    ADD COLUMN clean_seq bigint NOT NULL DEFAULT 0,
+    ADD COLUMN fetch_seq bigint NOT NULL DEFAULT 0;
+GRANT UPDATE (dirty_seq, clean_seq, fetch_seq) ON control.entities TO storefront_control;
+
+-- Numbers fetches in the order in which they begin.
+CREATE SEQUENCE control.fetch_seq CACHE 1;
+GRANT USAGE ON SEQUENCE control.fetch_seq TO storefront_control;
+
+-- The loads of connections. resources: {"product": {"cursor", "read", "changed", "deleted", "done", …}}, saved with each
+-- page.
+CREATE TABLE control.bootstrap_runs (
+    bootstrap_run_id text COLLATE "C" PRIMARY KEY,
+    command_id       text COLLATE "C" NOT NULL UNIQUE,
+    connection_id    text COLLATE "C" NOT NULL REFERENCES control.connections,
+    state            text             NOT NULL DEFAULT 'queued',
+    reason           text,
+    resources        json             NOT NULL,
+    created_at       timestamptz      NOT NULL DEFAULT now(),
+    updated_at       timestamptz      NOT NULL DEFAULT now(),
+    CONSTRAINT bootstrap_runs_id_form CHECK (bootstrap_run_id ~ '^bsr_[A-Za-z0-9_-]{1,64}$'),
+    CONSTRAINT bootstrap_runs_state CHECK (state IN ('queued', 'running', 'completed', 'failed'))
+);
+CREATE UNIQUE INDEX bootstrap_runs_one_at_a_time ON control.bootstrap_runs (connection_id)
+    WHERE state IN ('queued', 'running');
+CREATE INDEX bootstrap_runs_of_connection ON control.bootstrap_runs (connection_id, created_at);
+GRANT SELECT, INSERT ON control.bootstrap_runs TO storefront_control;
+GRANT UPDATE (state, reason, resources, updated_at) ON control.bootstrap_runs TO storefront_control;
+
+-- ensure_partitions and drop_partitions look after the days of deliveries as of observations.
+-- +goose StatementBegin
+CREATE OR REPLACE FUNCTION control.ensure_partitions(days_ahead integer) RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET timezone = 'UTC'
+SET lock_timeout = '3s'
+AS $$
+DECLARE
+    parent text;
+    name   text;
+    today  date := (now() AT TIME ZONE 'UTC')::date;
+    ahead  integer := days_ahead;
+BEGIN
+    IF days_ahead NOT BETWEEN 1 AND 60 THEN
+        RAISE EXCEPTION 'days_ahead is %, want 1 to 60', days_ahead USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    PERFORM pg_advisory_xact_lock(7233, 2);
+    FOREACH parent IN ARRAY ARRAY['observations', 'webhook_deliveries'] LOOP
+        FOR day IN -1..days_ahead LOOP
+            name := format('%s_p%s', parent, to_char(today + day, 'YYYYMMDD'));
+            CONTINUE WHEN to_regclass('control.' || name) IS NOT NULL;
+            BEGIN
+                EXECUTE format('CREATE TABLE control.%I (LIKE control.%I INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE)', name, parent);
+                EXECUTE format('ALTER TABLE control.%I ATTACH PARTITION control.%I FOR VALUES FROM (%L) TO (%L)',
+                    parent, name, (today + day)::timestamptz, (today + day + 1)::timestamptz);
+            EXCEPTION WHEN check_violation THEN
+                ahead := least(ahead, greatest(day - 1, 0));
+                RAISE WARNING 'control.%: rows of % lie in the default partition', parent, today + day;
+            END;
+        END LOOP;
+    END LOOP;
+    RETURN ahead;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION control.drop_partitions(before date) RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET timezone = 'UTC'
+SET lock_timeout = '3s'
+AS $$
+DECLARE
+    child   name;
+    dropped integer := 0;
+BEGIN
+    IF before > (now() AT TIME ZONE 'UTC')::date - 30 THEN
+        RAISE EXCEPTION 'before is %, which is younger than thirty days', before USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    PERFORM pg_advisory_xact_lock(7233, 2);
+    FOR child IN
+        SELECT c.relname
+        FROM pg_inherits i
+        JOIN pg_class c ON c.oid = i.inhrelid
+        WHERE i.inhparent = ANY (ARRAY['control.observations', 'control.webhook_deliveries']::regclass[])
+          AND c.relname ~ '_p[0-9]{8}$'
+          AND to_date(right(c.relname, 8), 'YYYYMMDD') < before
+        ORDER BY c.relname
+    LOOP
+        EXECUTE format('DROP TABLE control.%I', child);
+        dropped := dropped + 1;
+    END LOOP;
+    RETURN dropped;
+END
+$$;
+-- +goose StatementEnd
+
+SELECT control.ensure_partitions(7);
