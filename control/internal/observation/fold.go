@@ -13,6 +13,7 @@ type Applied struct {
 	Operation     catalog.Operation
 	Digest        string
 	ObservationID ident.ObservationID
+	Fetch         int64 // the number of the fetch that is applied, of a provider's entity
 }
 
 // Outcome is what became of an element, before it is told to anybody.
@@ -32,10 +33,13 @@ func (b *Batch) Fold(applied map[Key]Applied) []Outcome {
 		if e.Quarantined != nil {
 			continue
 		}
-		outcomes[i] = e.compare(applied[e.Key()])
-		if outcomes[i].Status == Accepted {
-			applied[e.Key()] = Applied{e.Revision, e.Operation, e.Digest, e.ID}
+		a := applied[e.Key()]
+		if e.Fetch > 0 {
+			outcomes[i] = b.number(e, &a)
+		} else if outcomes[i] = e.compare(a); outcomes[i].Status == Accepted {
+			a = Applied{Revision: e.Revision, Operation: e.Operation, Digest: e.Digest, ObservationID: e.ID}
 		}
+		applied[e.Key()] = a
 	}
 	return outcomes
 }
@@ -52,6 +56,28 @@ func (e *Element) compare(a Applied) Outcome {
 	default:
 		return Outcome{Conflict, e.ID}
 	}
+}
+
+// number is the compare-and-set of what was fetched (contract, section 3 "Revision"): a fetch that began earlier than the
+// applied one changes nothing, an equal digest changes nothing but that number, and everything else is the next revision.
+// So a delete wins over fetches that began before it, even of an entity that nobody has seen.
+func (b *Batch) number(e *Element, a *Applied) Outcome {
+	e.Revision = max(a.Revision, 1) // of a stale one: the revision that it lost to
+	if e.Fetch < a.Fetch {
+		return Outcome{Stale, e.ID}
+	}
+	a.Fetch = e.Fetch
+	if e.Operation == catalog.Delete && a.Revision == 0 || e.Operation == a.Operation && e.Digest == a.Digest {
+		return Outcome{Duplicate, a.ObservationID}
+	}
+	e.Revision = a.Revision + 1
+	if e.Content != nil {
+		e.Document = catalog.Complete(e.Content, catalog.Identity{
+			ConnectionID: b.Source.ConnectionID, StoreID: b.Source.StoreID, ExternalID: e.ExternalID, Revision: e.Revision,
+		})
+	}
+	a.Revision, a.Operation, a.Digest, a.ObservationID = e.Revision, e.Operation, e.Digest, e.ID
+	return Outcome{Accepted, e.ID}
 }
 
 // State is the state in which an element is archived; ok is false when it is not. What is replayed lies in the archive

@@ -53,7 +53,10 @@ type Element struct {
 	ID       ident.ObservationID
 	Sent     []byte // the exact bytes of the element
 	Document []byte // the canonical bytes of a sound upsert; nil otherwise
-	Digest   string // of Document; empty for a quarantined one
+	Digest   string // of Document, or of what a provider sent; empty for a quarantined one
+	// Fetch is the number that a fetch from a provider took before it began, 0 of what a custom connector delivered. Fold
+	// gives what was fetched its revision and its document.
+	Fetch int64
 }
 
 // Key names an entity of a connection.

@@ -114,14 +114,15 @@ func queueReplayed(out *pgx.Batch, b *observation.Batch, outcomes []observation.
 
 const updateEntities = `
 UPDATE control.entities e
-SET revision = k.revision, operation = k.operation, content_digest = k.content_digest, observation_id = k.observation_id
-FROM unnest($2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[])
-    AS k (entity, external_id, revision, operation, content_digest, observation_id)
+SET revision = k.revision, operation = k.operation, content_digest = k.content_digest, observation_id = k.observation_id,
+    fetch_seq = k.fetch_seq
+FROM unnest($2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::bigint[])
+    AS k (entity, external_id, revision, operation, content_digest, observation_id, fetch_seq)
 WHERE e.connection_id = $1 AND e.entity = k.entity AND e.external_id = k.external_id`
 
 func queueEntities(out *pgx.Batch, c ident.ConnectionID, before, after map[observation.Key]observation.Applied) {
 	var entities, externals, operations, digests, ids []string
-	var revisions []int64
+	var revisions, fetches []int64
 	for k, a := range after {
 		if a == before[k] {
 			continue
@@ -129,9 +130,10 @@ func queueEntities(out *pgx.Batch, c ident.ConnectionID, before, after map[obser
 		entities, externals = append(entities, string(k.Entity)), append(externals, k.ExternalID)
 		revisions, operations = append(revisions, a.Revision), append(operations, string(a.Operation))
 		digests, ids = append(digests, a.Digest), append(ids, string(a.ObservationID))
+		fetches = append(fetches, a.Fetch)
 	}
 	if len(entities) > 0 {
-		out.Queue(updateEntities, c, entities, externals, revisions, operations, digests, ids)
+		out.Queue(updateEntities, c, entities, externals, revisions, operations, digests, ids, fetches)
 	}
 }
 

@@ -22,6 +22,7 @@ CREATE TABLE control.installations (
     opened_at            timestamptz      NOT NULL DEFAULT now(),
     updated_at           timestamptz      NOT NULL DEFAULT now(),
     swept_at             timestamptz,
+    caught_up_at         timestamptz,
     CONSTRAINT installations_id_form CHECK (installation_id ~ '^ins_[A-Za-z0-9_-]{1,64}$'),
     CONSTRAINT installations_state
         CHECK (state IN ('opened', 'webhooks_registered', 'bootstrap_started', 'completed', 'failed')),
@@ -29,7 +30,7 @@ CREATE TABLE control.installations (
 );
 GRANT SELECT, INSERT ON control.installations TO storefront_control;
 GRANT UPDATE (provider_app_id, epoch, state, reason, attempts, scope, browser_proof_sha256, attribution, opened_at,
-    updated_at, swept_at) ON control.installations TO storefront_control;
+    updated_at, swept_at, caught_up_at) ON control.installations TO storefront_control;
 
 -- The provider's access token, sealed for this table, column and connection. The blob begins with the id of its key.
 -- An uninstallation deletes the row.
@@ -81,15 +82,16 @@ GRANT SELECT (minted_at) ON control.webhook_deliveries_default TO storefront_con
 ALTER TABLE control.entities
     ADD COLUMN dirty_seq bigint NOT NULL DEFAULT 0,
     ADD COLUMN clean_seq bigint NOT NULL DEFAULT 0,
-    ADD COLUMN fetch_seq bigint NOT NULL DEFAULT 0;
-GRANT UPDATE (dirty_seq, clean_seq, fetch_seq) ON control.entities TO storefront_control;
+    ADD COLUMN fetch_seq bigint NOT NULL DEFAULT 0,
+    ADD COLUMN fetched_at timestamptz;
+GRANT UPDATE (dirty_seq, clean_seq, fetch_seq, fetched_at) ON control.entities TO storefront_control;
 
 -- Numbers fetches in the order in which they begin.
 CREATE SEQUENCE control.fetch_seq CACHE 1;
 GRANT USAGE ON SEQUENCE control.fetch_seq TO storefront_control;
 
 -- The loads of connections. resources: {"product": {"cursor", "read", "changed", "deleted", "done", …}}, saved with each
--- page.
+-- page. resume_at: when another worker may take the run up, since nobody has saved anything.
 CREATE TABLE control.bootstrap_runs (
     bootstrap_run_id text COLLATE "C" PRIMARY KEY,
     command_id       text COLLATE "C" NOT NULL UNIQUE,
@@ -97,6 +99,7 @@ CREATE TABLE control.bootstrap_runs (
     state            text             NOT NULL DEFAULT 'queued',
     reason           text,
     resources        json             NOT NULL,
+    resume_at        timestamptz      NOT NULL DEFAULT now(),
     created_at       timestamptz      NOT NULL DEFAULT now(),
     updated_at       timestamptz      NOT NULL DEFAULT now(),
     CONSTRAINT bootstrap_runs_id_form CHECK (bootstrap_run_id ~ '^bsr_[A-Za-z0-9_-]{1,64}$'),
@@ -106,7 +109,7 @@ CREATE UNIQUE INDEX bootstrap_runs_one_at_a_time ON control.bootstrap_runs (conn
     WHERE state IN ('queued', 'running');
 CREATE INDEX bootstrap_runs_of_connection ON control.bootstrap_runs (connection_id, created_at);
 GRANT SELECT, INSERT ON control.bootstrap_runs TO storefront_control;
-GRANT UPDATE (state, reason, resources, updated_at) ON control.bootstrap_runs TO storefront_control;
+GRANT UPDATE (state, reason, resources, resume_at, updated_at) ON control.bootstrap_runs TO storefront_control;
 
 -- ensure_partitions and drop_partitions look after the days of deliveries as of observations.
 -- +goose StatementBegin
