@@ -50,6 +50,10 @@ type (
 	KeyID string
 	// ConnectorTokenID names the record of a custom connector's token.
 	ConnectorTokenID string
+	// InstallationID names the installation of a provider's store.
+	InstallationID string
+	// EndpointID names where notifications of a connection arrive.
+	EndpointID string
 )
 
 // MaxBody is the greatest number of characters after the underscore.

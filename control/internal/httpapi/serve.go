@@ -19,7 +19,8 @@ type handler func(ctx context.Context, r *request) (reply, error)
 type request struct {
 	http   *http.Request
 	params params
-	holder connection.Custom // of a custom connector's token
+	caller principal.Identity // of a token of the configuration
+	holder connection.Custom  // of a custom connector's token
 }
 
 // ServeHTTP implements http.Handler.
@@ -94,6 +95,7 @@ func (a *API) open(ctx context.Context, door principal.Door, r *request, ev *eve
 		if !ok || identity.Door != door {
 			return fault.New(fault.Unauthorized, "")
 		}
+		r.caller = identity
 		return nil
 	}
 	if ok || r.params.connection == "" {

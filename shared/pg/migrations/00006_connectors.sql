@@ -5,8 +5,9 @@
 -- +goose Up
 
 -- The saga of a connection, one for its life: installing the store again opens it anew under the next epoch, and a
--- runner of an older epoch changes nothing any more. attempts are those of the step that state waits for. reason is of
--- the last failure, also while the saga tries on. state failed: the attempts are used up.
+-- runner of an older epoch changes nothing any more. attempts are those of the step that state waits for, due_at is when
+-- the next one is wanted. reason is of the last failure, also while the saga tries on. state failed: the attempts are
+-- used up. Who holds the lease makes the calls; one that let it lapse changes nothing any more.
 CREATE TABLE control.installations (
     installation_id      text COLLATE "C" PRIMARY KEY,
     connection_id        text COLLATE "C" NOT NULL UNIQUE REFERENCES control.connections,
@@ -21,6 +22,9 @@ CREATE TABLE control.installations (
     attribution          json,
     opened_at            timestamptz      NOT NULL DEFAULT now(),
     updated_at           timestamptz      NOT NULL DEFAULT now(),
+    due_at               timestamptz      NOT NULL DEFAULT now(),
+    lease                text,
+    lease_until          timestamptz,
     swept_at             timestamptz,
     caught_up_at         timestamptz,
     CONSTRAINT installations_id_form CHECK (installation_id ~ '^ins_[A-Za-z0-9_-]{1,64}$'),
