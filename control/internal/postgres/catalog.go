@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,6 +21,9 @@ import (
 type CatalogJobs interface {
 	EnqueueItemPush(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, items []ident.ItemID) error
 	EnqueueRecompose(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, nodes []catalog.TaxonomyID) error
+	EnqueueShopCheck(ctx context.Context, tx pgx.Tx, c ident.ConnectionID) error
+	// CompleteTx completes the job of the context.
+	CompleteTx(ctx context.Context, tx pgx.Tx) error
 }
 
 // Catalog is the part of schema control that holds the archive, the entities, the taxonomy and the aggregates.
@@ -117,7 +121,12 @@ func (c *Catalog) enqueueJobs(ctx context.Context, tx pgx.Tx, conn ident.Connect
 	for i := range e.Aggregates {
 		items = append(items, e.Aggregates[i].ItemID)
 	}
-	return c.jobs.EnqueueItemPush(ctx, tx, conn, items)
+	for some := range slices.Chunk(items, chunk) {
+		if err := c.jobs.EnqueueItemPush(ctx, tx, conn, some); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 const holdQuarantinedRow = `

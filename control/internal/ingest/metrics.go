@@ -1,0 +1,36 @@
+package ingest
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"storefront.internal/control/internal/observation"
+)
+
+// Metrics measures what comes from providers.
+type Metrics struct {
+	fetched  *prometheus.CounterVec
+	failures *prometheus.CounterVec
+}
+
+// NewMetrics registers the package's metrics.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		fetched: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "storefront_control_fetched_entities_total",
+			Help: "Entities that were fetched from providers, by provider and by what became of them (accepted, duplicate, stale, quarantined).",
+		}, []string{"provider", "status"}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "storefront_control_fetch_failures_total",
+			Help: "Fetches of one entity that brought nothing, by reason.",
+		}, []string{"reason"}),
+	}
+	r.MustRegister(m.fetched, m.failures)
+	return m
+}
+
+// Applied counts what became of fetched entities.
+func (m *Metrics) Applied(provider string, outcomes []observation.Outcome) {
+	for _, o := range outcomes {
+		m.fetched.WithLabelValues(provider, string(o.Status)).Inc()
+	}
+}

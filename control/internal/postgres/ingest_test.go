@@ -1,0 +1,212 @@
+package postgres_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"storefront.internal/control/internal/ingest"
+	"storefront.internal/control/internal/observation"
+	"storefront.internal/control/internal/provider"
+	"storefront.internal/shared/catalog"
+	"storefront.internal/shared/ident"
+)
+
+// provided makes a connection of a provider.
+func (s *shop) provided(external string) observation.Source {
+	s.t.Helper()
+	from := observation.Source{
+		ConnectionID: ident.ConnectionID(ident.Mint(ident.Connection, time.Now())),
+		StoreID:      ident.StoreID(ident.Mint(ident.Store, time.Now())), Provider: "tiendanube",
+	}
+	if _, err := s.super.Exec(s.t.Context(), `INSERT INTO control.connections (connection_id, store_id, provider, external_store_id) VALUES ($1, $2, $3, $4)`,
+		from.ConnectionID, from.StoreID, from.Provider, external); err != nil {
+		s.t.Fatal(err)
+	}
+	return from
+}
+
+// theProduct is what a provider returns of a product.
+func theProduct(external, title string) provider.Fetched {
+	return provider.Fetched{
+		Entity: catalog.Product, ExternalID: external, Raw: fmt.Appendf(nil, `{"id":%q, "title":%q}`, external, title),
+		Document: &catalog.CatalogAggregate{
+			Item:     catalog.Item{Title: catalog.LocalizedText{"en": title}, Status: catalog.Active},
+			Variants: []catalog.Variant{{ExternalID: "v"}},
+		},
+	}
+}
+
+func gone(external string) provider.Fetched {
+	return provider.Fetched{Entity: catalog.Product, ExternalID: external, Gone: true, Raw: []byte(`{"code":404}`)}
+}
+
+func (s *shop) number() int64 {
+	s.t.Helper()
+	n, err := s.catalog.NextFetch(context.Background())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return n
+}
+
+func (s *shop) fetched(from observation.Source, number int64, f ...provider.Fetched) []observation.Status {
+	s.t.Helper()
+	outcomes, err := s.catalog.Apply(context.Background(), ingest.BatchOf(from, time.Now(), f, number))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var statuses []observation.Status
+	for _, o := range outcomes {
+		statuses = append(statuses, o.Status)
+	}
+	return statuses
+}
+
+func TestFetchesAreNumberedAndCompared(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	from := s.provided("numbered")
+	s.source = from
+	check := func(got []observation.Status, want ...observation.Status) {
+		t.Helper()
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+	}
+	n1, n2, n3, n4, n5 := s.number(), s.number(), s.number(), s.number(), s.number()
+	check(s.fetched(from, n2, theProduct("p", "two")), observation.Accepted)
+	check(s.fetched(from, n1, theProduct("p", "one")), observation.Stale)
+	check(s.fetched(from, n3, theProduct("p", "two")), observation.Duplicate)
+	check(s.fetched(from, n2, theProduct("p", "late")), observation.Stale)
+	check(s.fetched(from, n4, gone("p")), observation.Accepted)
+	check(s.fetched(from, n3, theProduct("p", "risen")), observation.Stale)
+	check(s.fetched(from, n5, gone("p")), observation.Duplicate)
+	if v := s.served("p"); v.Body != nil || v.Revision != 2 {
+		t.Errorf("the deleted item is served: %+v", v)
+	}
+	n6, n7 := s.number(), s.number()
+	check(s.fetched(from, n7, gone("never")), observation.Duplicate)
+	check(s.fetched(from, n6, theProduct("never", "risen")), observation.Stale)
+	bad := provider.Fetched{Entity: catalog.Product, ExternalID: "p", Raw: []byte(`{`), Malformed: &provider.Malformed{Reason: "missing at /item"}}
+	check(s.fetched(from, s.number(), bad), observation.Quarantined)
+	// One page may hold an entity twice; the later one is the newer.
+	check(s.fetched(from, s.number(), theProduct("p", "a"), theProduct("p", "b")), observation.Accepted, observation.Accepted)
+	if title, _, revision := titleOf(t, s.served("p").Body); title != "b" || revision != 4 {
+		t.Errorf("served %q at %d", title, revision)
+	}
+	if n := scan[int](s, `SELECT count(*) FROM delivery.entries WHERE connection_id = $1`, from.ConnectionID); n != 4 {
+		t.Errorf("%d envelopes, want 4", n)
+	}
+}
+
+func TestAProvidersObservationIsReadRaw(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	from := s.provided("raw")
+	outcomes, err := s.catalog.Apply(t.Context(), ingest.BatchOf(from, time.Now(), []provider.Fetched{theProduct("p", "x")}, s.number()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := s.service.Raw(t.Context(), outcomes[0].ObservationID)
+	if err != nil || string(raw) != `{"id":"p", "title":"x"}` {
+		t.Errorf("%q, %v", raw, err)
+	}
+	if _, err := s.service.Snapshot(t.Context(), outcomes[0].ObservationID); err == nil {
+		t.Error("operation 10 serves what a provider sent")
+	}
+	var envelope struct {
+		Data struct {
+			Snapshot string `json:"snapshot"`
+			Digest   string `json:"content_digest"`
+			Revision int64  `json:"revision"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(scan[[]byte](s, `SELECT body FROM delivery.entries WHERE connection_id = $1`, from.ConnectionID), &envelope); err != nil {
+		t.Fatal(err)
+	}
+	if d := envelope.Data; d.Snapshot != "raw" || d.Digest != catalog.Digest(raw) || d.Revision != 1 {
+		t.Errorf("envelope %+v", d)
+	}
+}
+
+// TestFetchesThatEndInAnyOrder lets workers fetch a truth that moves, delays what they bring, and wants the truth of the
+// last fetch in the end and a refresh_revision that never falls.
+func TestFetchesThatEndInAnyOrder(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	from := s.provided("any order")
+	s.source = from
+	var truth atomic.Int64
+	truth.Store(1)
+	var wg sync.WaitGroup
+	bring := make(chan func(), 400)
+	for range 4 {
+		wg.Go(func() {
+			for apply := range bring {
+				apply()
+			}
+		})
+	}
+	see := func() provider.Fetched { // 0 of 5 is a delete
+		v := truth.Add(1)
+		if v%5 == 0 {
+			return gone("p")
+		}
+		return theProduct("p", fmt.Sprint(v))
+	}
+	var pending []func()
+	for range 200 {
+		number, seen := s.number(), see()
+		pending = append(pending, func() { s.fetched(from, number, seen) })
+	}
+	rand.Shuffle(len(pending), func(i, j int) { pending[i], pending[j] = pending[j], pending[i] })
+	for _, p := range pending {
+		bring <- p
+	}
+	close(bring)
+	wg.Wait()
+	if truth.Load()%5 == 0 {
+		t.Fatal("the truth ends with a delete")
+	}
+	if title, _, _ := titleOf(t, s.served("p").Body); title != fmt.Sprint(truth.Load()) {
+		t.Errorf("served %s, the truth is %d", title, truth.Load())
+	}
+	falls := scan[int](s, `SELECT count(*) FROM (
+		SELECT revision, lag(revision) OVER (ORDER BY ctid) AS before FROM control.observations WHERE state = 'accepted' AND connection_id = $1) o WHERE revision <= before`, from.ConnectionID)
+	if falls != 0 {
+		t.Errorf("the revision fell %d times", falls)
+	}
+	if n := s.retries(); n != 0 {
+		t.Errorf("%v transactions were repeated", n)
+	}
+}
+
+// TestADeleteDuringAPageStaysDeleted lets a page that was read before a delete land at random around it.
+func TestADeleteDuringAPageStaysDeleted(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	from := s.provided("delete in a page")
+	const rounds = 100
+	for i := range rounds {
+		id := fmt.Sprintf("p%d", i)
+		if i%2 == 0 {
+			s.fetched(from, s.number(), theProduct(id, "before"))
+		}
+		page := s.number() // the page holds the item as it was
+		items := []provider.Fetched{theProduct("other", fmt.Sprint(i)), theProduct(id, "page")}
+		removal := s.number()
+		var wg sync.WaitGroup
+		wg.Go(func() { s.fetched(from, page, items...) })
+		wg.Go(func() { s.fetched(from, removal, gone(id)) })
+		wg.Wait()
+	}
+	if n := scan[int](s, `SELECT count(*) FROM control.aggregates WHERE connection_id = $1 AND body IS NOT NULL`, from.ConnectionID); n != 1 {
+		t.Errorf("%d items are served, want the other one alone", n)
+	}
+}

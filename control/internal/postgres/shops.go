@@ -1,0 +1,95 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"storefront.internal/control/internal/connection"
+	"storefront.internal/control/internal/provider"
+	"storefront.internal/control/internal/shop"
+	"storefront.internal/shared/ident"
+	"storefront.internal/shared/pg"
+)
+
+// Shops is the part of schema control that says how a shop is called, and whether.
+type Shops struct{ pool *pgxpool.Pool }
+
+// NewShops returns Shops.
+func NewShops(pool *pgxpool.Pool) *Shops { return &Shops{pool: pool} }
+
+const selectShop = `
+SELECT c.connection_id, c.store_id, c.provider, c.external_store_id, c.state, c.store_profile, k.sealed, k.updated_at
+FROM control.connections c
+LEFT JOIN control.credentials k ON k.connection_id = c.connection_id
+WHERE c.connection_id = $1 AND c.provider <> $2`
+
+// Shop implements shop.Store.
+func (s *Shops) Shop(ctx context.Context, c ident.ConnectionID) (r shop.Record, err error) {
+	var profile []byte
+	var at *time.Time
+	err = s.pool.QueryRow(ctx, selectShop, c, connection.ProviderCustom).Scan(&r.Source.ConnectionID, &r.Source.StoreID,
+		&r.Source.Provider, &r.ExternalStoreID, &r.State, &profile, &r.Sealed, &at)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return r, notFound("connection")
+	}
+	if at != nil {
+		r.CredentialAt = *at
+	}
+	if err == nil && profile != nil {
+		r.Profile, err = profileOf(profile)
+	}
+	return r, Translate("read shop", err)
+}
+
+func profileOf(text []byte) (provider.Profile, error) {
+	var p connection.Profile
+	if err := json.Unmarshal(text, &p); err != nil {
+		return provider.Profile{}, fmt.Errorf("store profile: %T", err)
+	}
+	return provider.Profile{
+		Name: known(p.Name), Domain: known(p.Domain), Country: known(p.Country), Language: known(p.Language), Currency: known(p.Currency),
+	}, nil
+}
+
+func known(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// A connection that was installed anew while its end was confirmed keeps its new credential: the time of the one that the
+// confirmation used is compared.
+const (
+	lockConnection = `SELECT state FROM control.connections WHERE connection_id = $1 FOR NO KEY UPDATE`
+	setShopState   = `UPDATE control.connections SET state = $2 WHERE connection_id = $1`
+	sameCredential = `SELECT EXISTS (SELECT FROM control.credentials WHERE connection_id = $1 AND updated_at = $2)`
+	dropCredential = `DELETE FROM control.credentials WHERE connection_id = $1`
+)
+
+// SetState moves a connection to a state and returns the one before. An uninstalled one loses its credential. Nothing
+// changes when the credential is not the one of the check any more.
+func (s *Shops) SetState(ctx context.Context, c ident.ConnectionID, credentialAt time.Time, to shop.State) (before shop.State, moved bool, err error) {
+	err = pg.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+		if err := tx.QueryRow(ctx, lockConnection, c).Scan(&before); err != nil {
+			return err
+		}
+		var same bool
+		if err := tx.QueryRow(ctx, sameCredential, c, credentialAt).Scan(&same); err != nil || !same || before == to {
+			return err
+		}
+		moved = true
+		if _, err := tx.Exec(ctx, setShopState, c, to); err != nil || to != shop.Uninstalled {
+			return err
+		}
+		_, err := tx.Exec(ctx, dropCredential, c)
+		return err
+	})
+	return before, moved && err == nil, Translate("set state of a shop", err)
+}
