@@ -34,7 +34,8 @@ CREATE TABLE control.installations (
 );
 GRANT SELECT, INSERT ON control.installations TO storefront_control;
 GRANT UPDATE (provider_app_id, epoch, state, reason, attempts, scope, browser_proof_sha256, attribution, opened_at,
-    updated_at, swept_at, caught_up_at) ON control.installations TO storefront_control;
+    updated_at, due_at, lease, lease_until, swept_at, caught_up_at) ON control.installations TO storefront_control;
+CREATE INDEX installations_unfinished ON control.installations (due_at) WHERE state NOT IN ('completed', 'failed');
 
 -- The provider's access token, sealed for this table, column and connection. The blob begins with the id of its key.
 -- An uninstallation deletes the row.
