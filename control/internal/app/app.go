@@ -14,6 +14,7 @@ import (
 
 	"storefront.internal/control/internal/connection"
 	"storefront.internal/control/internal/httpapi"
+	"storefront.internal/control/internal/installation"
 	"storefront.internal/control/internal/jobs"
 	"storefront.internal/control/internal/observation"
 	"storefront.internal/control/internal/postgres"
@@ -50,6 +51,14 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
+	secrets, err := cfg.secrets()
+	if err != nil {
+		return nil, err
+	}
+	registered, err := cfg.registry()
+	if err != nil {
+		return nil, err
+	}
 	pool, err := pg.Open(ctx, cfg.Postgres, "storefront-control")
 	if err != nil {
 		return nil, err
@@ -64,12 +73,16 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 	client := redis.Open(cfg.Redis)
 	store := postgres.New(pool, inserter)
 	archive := postgres.NewCatalog(pool, inserter, metrics.catalog)
+	installations := postgres.NewInstallations(pool, inserter)
 	items := observation.NewPublisher(archive, redis.NewItems(client, cfg.RedisPrefix), metrics.observations, logger)
 	publisher := storekeys.NewPublisher(store, redis.NewKeys(client, cfg.RedisPrefix), metrics.keys, logger)
 	handler := httpapi.New(httpapi.Config{
-		Principals:   principals,
-		Keys:         storekeys.New(storekeys.Config{Store: store, Sealer: sealer, Publisher: publisher, Logger: logger, Now: time.Now}),
-		Connections:  connection.New(store, []byte(cfg.ConnectorPepper.Reveal()), time.Now),
+		Principals:  principals,
+		Keys:        storekeys.New(storekeys.Config{Store: store, Sealer: sealer, Publisher: publisher, Logger: logger, Now: time.Now}),
+		Connections: connection.New(store, []byte(cfg.ConnectorPepper.Reveal()), time.Now),
+		Installations: installation.NewService(installation.Config{
+			Store: installations, Sealer: sealer, Providers: registered, Secrets: secrets, Now: time.Now,
+		}),
 		Observations: observation.New(archive, metrics.observations, time.Now),
 		Queue:        queueview.New(postgres.NewQueue(deliveries.NewStore(pool))),
 		Problems:     problem.New(cfg.ErrorsBase),

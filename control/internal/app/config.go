@@ -21,6 +21,7 @@ type Config struct {
 	settings.Postgres
 	settings.Redis
 	settings.Telemetry
+	Providers
 	Listen          string          `envconfig:"LISTEN" default:":8081" desc:"address of the internal surface"`
 	ErrorsBase      string          `envconfig:"ERRORS_BASE" required:"true" desc:"prefix of a problem's type: a URL that ends with /"`
 	Keyset          settings.Secret `envconfig:"KEYSET" desc:"Tink keyset in JSON that seals secrets at rest, made by control keyset new; this or the file is required"`

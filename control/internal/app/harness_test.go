@@ -29,6 +29,8 @@ const (
 	connectorToken = "canary-connector-token-0123456789abcdef"
 	backendToken   = "canary-backend-token-0123456789abcdefgh"
 	engineToken    = "canary-engine-token-0123456789abcdefghi"
+	appSecret      = "canary-app-secret"
+	accessToken    = "canary-access-token"
 	pepper         = "canary-pepper-0123456789abcdefghijklmnop"
 )
 
@@ -84,6 +86,8 @@ func startBundle(t *testing.T, superURL, redisAddr, prefix string, change ...fun
 		"CONTROL_LISTEN=127.0.0.1:0", "CONTROL_ADMIN_LISTEN=127.0.0.1:0", "CONTROL_LOG_LEVEL=DEBUG",
 		"CONTROL_ERRORS_BASE=https://errors.test/", "CONTROL_KEYSET=" + string(keyset),
 		"CONTROL_CONNECTOR_TOKENS=tiendanube:" + connectorToken, "CONTROL_BACKEND_TOKENS=" + backendToken,
+		"CONTROL_APP_SECRETS=tiendanube/app-1:" + appSecret + ",tiendanube/app-2:" + appSecret + "-2,shopify/app-1:" + appSecret,
+		"CONTROL_WEBHOOK_URL=https://hooks.test/in",
 		"CONTROL_ENGINE_TOKENS=" + engineToken, "CONTROL_CONNECTOR_PEPPER=" + pepper,
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"storefront.internal/control/internal/connection"
+	"storefront.internal/control/internal/installation"
 	"storefront.internal/control/internal/observation"
 	"storefront.internal/control/internal/principal"
 	"storefront.internal/control/internal/storekeys"
@@ -31,6 +32,12 @@ type Connections interface {
 	Rotate(ctx context.Context, c ident.ConnectionID) (token string, err error)
 }
 
+// Installations is how shops of providers become connections, and how far each is.
+type Installations interface {
+	Open(ctx context.Context, caller string, r installation.Request) (installation.Installed, error)
+	Connection(ctx context.Context, c ident.ConnectionID) (installation.View, error)
+}
+
 // Observations is what connectors deliver and what the engine and operators read of it.
 type Observations interface {
 	Deliver(ctx context.Context, from observation.Source, body []byte) ([]observation.Result, error)
@@ -50,16 +57,17 @@ type Queue interface {
 
 // Config is what an API is made of.
 type Config struct {
-	Principals   *principal.Keyring
-	Keys         Keys
-	Connections  Connections
-	Observations Observations
-	Queue        Queue
-	Problems     *problem.Builder
-	Metrics      *Metrics
-	Logger       *slog.Logger
-	Now          func() time.Time
-	BodyBudget   int64 // bytes of operation 4's bodies that the process buffers at a time
+	Principals    *principal.Keyring
+	Keys          Keys
+	Connections   Connections
+	Installations Installations
+	Observations  Observations
+	Queue         Queue
+	Problems      *problem.Builder
+	Metrics       *Metrics
+	Logger        *slog.Logger
+	Now           func() time.Time
+	BodyBudget    int64 // bytes of operation 4's bodies that the process buffers at a time
 }
 
 // API is the handler of the internal surface.

@@ -61,19 +61,26 @@ func readConnection(r *http.Request) (externalStoreID string, profile *connectio
 	if _, present := body.members["external_store_id"]; !present {
 		body.form.fault("/external_store_id", "missing", "Is required.")
 	}
-	if p := body.object("store_profile"); p != nil {
-		profile = &connection.Profile{
-			Name:     p.boundedText("name", 0, maxProfileText),
-			Domain:   p.boundedText("domain", 0, maxProfileText),
-			Country:  p.boundedText("country", 0, maxProfileText),
-			Language: p.boundedText("language", 0, maxProfileText),
-			Currency: p.boundedText("currency", 0, maxProfileText),
-		}
-	}
+	profile = body.profile("store_profile")
 	if err := body.form.err(); err != nil {
 		return "", nil, err
 	}
 	return *id, profile, nil
+}
+
+// profile returns a member that is a store's profile, or nil when it is absent or no object.
+func (o *object) profile(name string) *connection.Profile {
+	p := o.object(name)
+	if p == nil {
+		return nil
+	}
+	return &connection.Profile{
+		Name:     p.boundedText("name", 0, maxProfileText),
+		Domain:   p.boundedText("domain", 0, maxProfileText),
+		Country:  p.boundedText("country", 0, maxProfileText),
+		Language: p.boundedText("language", 0, maxProfileText),
+		Currency: p.boundedText("currency", 0, maxProfileText),
+	}
 }
 
 // boundedText is text that has least to most characters and no control character; nothing else can be stored.

@@ -132,7 +132,7 @@ func documentedCases() []documented {
 		f.view.Connections[0].ConnectionID = oneConnection
 	}
 	post, get, del := http.MethodPost, http.MethodGet, http.MethodDelete
-	return []documented{
+	return append(installationCases(large), []documented{
 		{"create_connection", post, conns, connectorToken, `{"external_store_id":"s"}`, 201, nil},
 		{"create_connection", post, conns, connectorToken, `{}`, 400, nil},
 		{"create_connection", post, conns, backendToken, `{}`, 401, nil},
@@ -213,7 +213,7 @@ func documentedCases() []documented {
 		{"revoke_key", del, keys + "/key_1", backendToken, "gzip", 400, nil},
 		{"view_queue", get, inter + "/queue", backendToken, "gzip", 400, nil},
 		{"resume_delivery", post, inter + "/resume", connectorToken, "gzip", 400, nil},
-	}
+	}...)
 }
 
 func TestAnswersAreTheDocuments(t *testing.T) {

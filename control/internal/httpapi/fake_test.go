@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"storefront.internal/control/internal/connection"
+	"storefront.internal/control/internal/installation"
 	"storefront.internal/control/internal/observation"
 	"storefront.internal/control/internal/principal"
 	"storefront.internal/control/internal/storekeys"
@@ -53,6 +54,11 @@ type fake struct {
 	dead     deliveries.DeadQuery
 	replay   deliveries.ReplayQuery
 	view     deliveries.View
+
+	caller    string
+	install   installation.Request
+	installed installation.Installed
+	status    *installation.Status
 
 	identify  error
 	source    observation.Source
@@ -224,7 +230,7 @@ func newBundle(t *testing.T, tokens principal.Tokens) *bundle {
 	f.results = []observation.Result{{Status: observation.Accepted, ObservationID: "obs_1", EntityID: "itm_1"}}
 	f.view = deliveries.View{ReadAt: at(), Worker: deliveries.Worker{State: deliveries.Running}}
 	return &bundle{fake: f, log: log, registry: registry, api: New(Config{
-		Principals: ring, Keys: f, Connections: f, Observations: f, Queue: fakeQueue{f}, BodyBudget: 40 << 20, Problems: problem.New("https://errors.test/"),
+		Principals: ring, Keys: f, Connections: f, Installations: fakeInstallations{f}, Observations: f, Queue: fakeQueue{f}, BodyBudget: 40 << 20, Problems: problem.New("https://errors.test/"),
 		Metrics: NewMetrics(registry), Now: time.Now,
 		Logger: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), // without redaction
 	})}

@@ -42,6 +42,8 @@ func (a *API) table() []route {
 		{http.MethodGet, oneConn + "/api-keys", "list_keys", principal.Backend, a.listKeys},
 		{http.MethodDelete, oneConn + "/api-keys/{api_key_id}", "revoke_key", principal.Backend, a.revokeKey},
 		{http.MethodPost, connections, "create_connection", principal.Connector, a.createConnection},
+		{http.MethodPost, "/internal/v1/installations", "open_installation", principal.Connector, a.openInstallation},
+		{http.MethodGet, oneConn, "view_connection", principal.Connector, a.viewConnection},
 		{http.MethodPost, oneConn + "/token", "rotate_token", principal.Connector, a.rotateToken},
 		{http.MethodGet, interaction + "/queue", "view_queue", principal.Backend, a.viewQueue},
 		{http.MethodPost, interaction + "/resume", "resume_delivery", principal.Connector, a.resumeDelivery},

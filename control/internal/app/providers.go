@@ -1,0 +1,100 @@
+package app
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"storefront.internal/control/internal/appsecret"
+	"storefront.internal/control/internal/outbound"
+	"storefront.internal/control/internal/provider"
+	"storefront.internal/control/internal/provider/shopify"
+	"storefront.internal/control/internal/provider/tiendanube"
+	"storefront.internal/control/internal/provider/woocommerce"
+	"storefront.internal/shared/settings"
+)
+
+// Providers is the configuration of platform connectors.
+type Providers struct {
+	AppSecrets       settings.Secret `envconfig:"APP_SECRETS" desc:"secrets of our apps at providers, provider/app_id:secret[|next secret], separated by commas; an app without one installs nothing"`
+	WebhookURL       string          `envconfig:"WEBHOOK_URL" desc:"where providers deliver: an https URL to which /{provider}/{endpoint_id} is added; required with CONTROL_APP_SECRETS"`
+	TiendanubeAgent  string          `envconfig:"TIENDANUBE_USER_AGENT" default:"Storefront" desc:"User-Agent toward Tiendanube, which wants the app's name and a contact in it"`
+	TiendanubeBearer bool            `envconfig:"TIENDANUBE_BEARER" default:"false" desc:"send the credential to Tiendanube as Authorization: Bearer"`
+	ProviderURLs     []string        `envconfig:"PROVIDER_URLS" desc:"for the local stack and tests: provider=base URL with {store}, separated by commas"`
+	ProviderNetworks []string        `envconfig:"PROVIDER_NETWORKS" desc:"for the local stack and tests: networks (CIDR) that may be called in plain http and by address; refused unless CONTROL_PRODUCTION is false"`
+	Production       bool            `envconfig:"PRODUCTION" default:"true" desc:"refuse the settings of the local stack"`
+}
+
+// Validate implements the check that settings.Load calls. No fault quotes a secret.
+func (p *Providers) Validate() []error {
+	var faults []error
+	if _, err := p.secrets(); err != nil {
+		faults = append(faults, settings.Faultf("APP_SECRETS", "%v", err))
+	}
+	if (p.AppSecrets != "" || p.WebhookURL != "") && !p.webhookFits() {
+		faults = append(faults, settings.Faultf("WEBHOOK_URL", "must be an https URL without query, of a few hundred characters (http when %s_PRODUCTION is false)", Prefix))
+	}
+	if p.Production && len(p.ProviderURLs)+len(p.ProviderNetworks) > 0 {
+		faults = append(faults, settings.Faultf("PRODUCTION", "%[1]s_PROVIDER_URLS and %[1]s_PROVIDER_NETWORKS are for the local stack", Prefix))
+	} else if _, err := p.registry(); err != nil {
+		faults = append(faults, settings.Faultf("PROVIDER_URLS", "(with %[1]s_PROVIDER_NETWORKS, %[1]s_TIENDANUBE_USER_AGENT) %[2]v", Prefix, err))
+	}
+	return faults
+}
+
+func (p *Providers) webhookFits() bool {
+	u, err := url.Parse(p.WebhookURL)
+	return err == nil && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" && len(p.WebhookURL) <= 400 &&
+		(u.Scheme == "https" || u.Scheme == "http" && !p.Production)
+}
+
+func (p *Providers) secrets() (*appsecret.Book, error) { return appsecret.Parse(p.AppSecrets.Reveal()) }
+
+// bases are the overridden base URLs by provider.
+func (p *Providers) bases() (map[string]string, error) {
+	out := make(map[string]string)
+	for _, pair := range p.ProviderURLs {
+		name, base, ok := strings.Cut(strings.TrimSpace(pair), "=")
+		if name != tiendanube.Name && name != shopify.Name && name != woocommerce.Name || !ok {
+			return nil, fmt.Errorf("want provider=URL with a provider that there is")
+		}
+		out[name] = base
+	}
+	return out, nil
+}
+
+// registry mounts every adapter.
+func (p *Providers) registry() (*provider.Registry, error) {
+	bases, err := p.bases()
+	if err != nil {
+		return nil, err
+	}
+	var open []netip.Prefix
+	for _, text := range p.ProviderNetworks {
+		network, err := netip.ParsePrefix(strings.TrimSpace(text))
+		if err != nil {
+			return nil, fmt.Errorf("a network is no CIDR")
+		}
+		open = append(open, network)
+	}
+	client, err := outbound.New(outbound.Config{Open: open, Production: p.Production})
+	if err != nil {
+		return nil, err
+	}
+	nube, err := tiendanube.New(tiendanube.Config{
+		HTTP: client, BaseURL: bases[tiendanube.Name], UserAgent: p.TiendanubeAgent, BearerHeader: p.TiendanubeBearer,
+	})
+	if err != nil {
+		return nil, err
+	}
+	shop, err := shopify.New(shopify.Config{HTTP: client, BaseURL: bases[shopify.Name]})
+	if err != nil {
+		return nil, err
+	}
+	woo, err := woocommerce.New(woocommerce.Config{HTTP: client, BaseURL: bases[woocommerce.Name]})
+	if err != nil {
+		return nil, err
+	}
+	return provider.NewRegistry(nube, shop, woo)
+}

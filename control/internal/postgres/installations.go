@@ -1,0 +1,178 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"storefront.internal/control/internal/installation"
+	"storefront.internal/shared/ident"
+	"storefront.internal/shared/pg"
+)
+
+// SagaJobs enqueues the work of installations, in the transaction that causes it.
+type SagaJobs interface {
+	EnqueueSaga(ctx context.Context, tx pgx.Tx, id ident.InstallationID, epoch int) error
+}
+
+// Installations are the tables of platform connectors.
+type Installations struct {
+	pool *pgxpool.Pool
+	jobs SagaJobs
+}
+
+// NewInstallations returns the Installations behind a pool.
+func NewInstallations(pool *pgxpool.Pool, jobs SagaJobs) *Installations {
+	return &Installations{pool: pool, jobs: jobs}
+}
+
+// Install implements installation.Store (operation 5). Installations of one store wait for each other at its connection.
+func (s *Installations) Install(ctx context.Context, n installation.New) (out installation.Installed, err error) {
+	profile, err := optionalJSON(n.Profile)
+	if err != nil {
+		return out, err
+	}
+	attribution, err := optionalJSON(n.Attribution)
+	if err != nil {
+		return out, err
+	}
+	err = pg.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+		if out, err = connect(ctx, tx, n, profile); err != nil {
+			return err
+		}
+		sealed, err := n.Seal(out.ConnectionID)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, putCredential, out.ConnectionID, sealed); err != nil {
+			return err
+		}
+		var epoch int
+		err = tx.QueryRow(ctx, putInstallation, n.InstallationID, out.ConnectionID, n.Provider, n.AppID, n.Scope, n.BrowserProof, attribution).
+			Scan(&out.InstallationID, &epoch)
+		if err != nil {
+			return err
+		}
+		if err := putEndpoints(ctx, tx, out.ConnectionID, n.Provider, n.AppID, n.Endpoints); err != nil {
+			return err
+		}
+		if err := tx.QueryRow(ctx, selectEndpoint, out.ConnectionID).Scan(&out.EndpointID); err != nil {
+			return err
+		}
+		return s.jobs.EnqueueSaga(ctx, tx, out.InstallationID, epoch)
+	})
+	if err != nil {
+		return installation.Installed{}, Translate("install", err)
+	}
+	return out, nil
+}
+
+// optionalJSON encodes a value, or returns nil where there is none.
+func optionalJSON[T any](v T) ([]byte, error) {
+	out, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	if string(out) == "null" {
+		return nil, nil
+	}
+	return out, nil
+}
+
+const lockConnectionOf = `
+SELECT connection_id
+FROM control.connections
+WHERE provider = $1 AND external_store_id = $2
+FOR UPDATE`
+
+const reconnect = `
+UPDATE control.connections
+SET state = 'active', store_profile = coalesce($2, store_profile)
+WHERE connection_id = $1`
+
+// connect makes the connection of a store, or locks and revives the one that is there.
+func connect(ctx context.Context, tx pgx.Tx, n installation.New, profile []byte) (out installation.Installed, err error) {
+	tag, err := tx.Exec(ctx, insertConnection, n.ConnectionID, n.StoreID, n.Provider, n.ExternalStoreID, profile)
+	if err != nil {
+		return out, err
+	}
+	if tag.RowsAffected() == 1 {
+		return installation.Installed{ConnectionID: n.ConnectionID, Created: true}, nil
+	}
+	if err := tx.QueryRow(ctx, lockConnectionOf, n.Provider, n.ExternalStoreID).Scan(&out.ConnectionID); err != nil {
+		return out, err
+	}
+	_, err = tx.Exec(ctx, reconnect, out.ConnectionID, profile)
+	return out, err
+}
+
+const putCredential = `
+INSERT INTO control.credentials (connection_id, sealed)
+VALUES ($1, $2)
+ON CONFLICT (connection_id) DO UPDATE
+SET sealed = excluded.sealed, updated_at = now()`
+
+const putInstallation = `
+INSERT INTO control.installations AS i
+    (installation_id, connection_id, provider, provider_app_id, scope, browser_proof_sha256, attribution)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
+ON CONFLICT (connection_id) DO UPDATE
+SET provider_app_id = excluded.provider_app_id, scope = excluded.scope,
+    browser_proof_sha256 = excluded.browser_proof_sha256, attribution = excluded.attribution, epoch = i.epoch + 1,
+    state = 'opened', reason = NULL, attempts = 0, opened_at = now(), updated_at = now(), due_at = now(),
+    lease = NULL, lease_until = NULL
+RETURNING installation_id, epoch`
+
+const rebindEndpoints = `
+UPDATE control.endpoints
+SET provider_app_id = $2
+WHERE connection_id = $1 AND provider_app_id <> $2`
+
+const insertEndpoints = `
+INSERT INTO control.endpoints (endpoint_id, connection_id, provider, provider_app_id, topic)
+SELECT e.id, $1, $2, $3, nullif(e.topic, '')
+FROM unnest($4::text[], $5::text[]) AS e (id, topic)
+ON CONFLICT (connection_id, topic) DO NOTHING`
+
+const selectEndpoint = `
+SELECT endpoint_id
+FROM control.endpoints
+WHERE connection_id = $1 AND topic IS NULL`
+
+// putEndpoints gives a connection the endpoints that it lacks, and all of them the app.
+func putEndpoints(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, provider, app string, all []installation.Endpoint) error {
+	ids, topics := make([]string, len(all)), make([]string, len(all))
+	for i, e := range all {
+		ids[i], topics[i] = string(e.ID), e.Topic
+	}
+	if _, err := tx.Exec(ctx, rebindEndpoints, c, app); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, insertEndpoints, c, provider, app, ids, topics)
+	return err
+}
+
+const selectView = `
+SELECT c.connection_id, c.store_id, c.provider, c.external_store_id, c.state,
+    coalesce(i.installation_id, ''), coalesce(i.state, ''), coalesce(i.reason, '')
+FROM control.connections c
+LEFT JOIN control.installations i ON i.connection_id = c.connection_id
+WHERE c.connection_id = $1`
+
+// Connection implements installation.Store (E7).
+func (s *Installations) Connection(ctx context.Context, c ident.ConnectionID) (v installation.View, err error) {
+	var i installation.Status
+	err = s.pool.QueryRow(ctx, selectView, c).
+		Scan(&v.ConnectionID, &v.StoreID, &v.Provider, &v.ExternalStoreID, &v.State, &i.ID, &i.State, &i.Reason)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return v, notFound("connection")
+	}
+	if i.ID != "" {
+		v.Installation = &i
+	}
+	return v, Translate("read connection", err)
+}
