@@ -25,6 +25,7 @@ const (
 	ConnectorToken Prefix = "cct"
 	Taxonomy       Prefix = "tax"
 	Order          Prefix = "ord"
+	Delivery       Prefix = "whd"
 )
 
 type (
@@ -54,6 +55,12 @@ type (
 	InstallationID string
 	// EndpointID names where notifications of a connection arrive.
 	EndpointID string
+	// DeliveryID names a notification that arrived.
+	DeliveryID string
+	// RunID names a load of a connection.
+	RunID string
+	// CommandID names the command that opened a load.
+	CommandID string
 )
 
 // MaxBody is the greatest number of characters after the underscore.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -18,7 +19,7 @@ const (
 	firstBuffer         = 64 << 10
 )
 
-// bodies buffers the bodies of operation 4 under one budget of the process.
+// bodies buffers the bodies of operations 4 and 12 under one budget of the process.
 type bodies struct {
 	mu      sync.Mutex
 	free    int64
@@ -51,9 +52,9 @@ func (b *bodies) give(n int64) {
 }
 
 // read returns the body, and what gives its bytes back to the budget.
-func (b *bodies) read(r *http.Request) (body []byte, release func(), err error) {
+func (b *bodies) read(r *http.Request, most int64) (body []byte, release func(), err error) {
 	var taken int64
-	if body, err = b.buffer(r, &taken); err != nil {
+	if body, err = b.buffer(r, most, &taken); err != nil {
 		b.give(taken)
 		return nil, nil, err
 	}
@@ -62,9 +63,9 @@ func (b *bodies) read(r *http.Request) (body []byte, release func(), err error) 
 
 // buffer takes a length that is known at once, so that bodies that cannot all fit do not each hold a part and fail
 // together. Without one it begins small and doubles.
-func (b *bodies) buffer(r *http.Request, taken *int64) (body []byte, err error) {
-	if r.ContentLength > maxObservationsBody {
-		return nil, tooLargeObservations()
+func (b *bodies) buffer(r *http.Request, most int64, taken *int64) (body []byte, err error) {
+	if r.ContentLength > most {
+		return nil, tooLarge(most)
 	}
 	size := r.ContentLength
 	if size < 0 {
@@ -79,31 +80,31 @@ func (b *bodies) buffer(r *http.Request, taken *int64) (body []byte, err error) 
 		n := copy(grown, body)
 		m, err := io.ReadFull(r.Body, grown[n:])
 		body = grown[:n+m]
-		if r.ContentLength >= 0 || err != nil || size == maxObservationsBody {
-			return body, ended(r, err)
+		if r.ContentLength >= 0 || err != nil || size == most {
+			return body, ended(r, err, most)
 		}
-		size = min(2*size, maxObservationsBody)
+		size = min(2*size, most)
 	}
 }
 
 // ended judges how the reading ended: at the end of the body, beyond the limit, or without the client.
-func ended(r *http.Request, err error) error {
+func ended(r *http.Request, err error, most int64) error {
 	if err == nil { // the buffer is full: is that all?
 		var more [1]byte
 		if _, err = io.ReadFull(r.Body, more[:]); err == nil {
-			return tooLargeObservations()
+			return tooLarge(most)
 		}
 	}
-	var tooLarge *http.MaxBytesError
+	var limit *http.MaxBytesError
 	switch {
-	case errors.As(err, &tooLarge):
-		return tooLargeObservations()
+	case errors.As(err, &limit):
+		return tooLarge(most)
 	case errors.Is(err, io.EOF), r.ContentLength < 0 && errors.Is(err, io.ErrUnexpectedEOF):
 		return nil
 	}
 	return fault.New(fault.InvalidRequest, "The body could not be read.")
 }
 
-func tooLargeObservations() error {
-	return fault.New(fault.PayloadTooLarge, "The body is larger than 32 MiB.")
+func tooLarge(most int64) error {
+	return fault.New(fault.PayloadTooLarge, "The body is larger than "+strconv.FormatInt(most>>20, 10)+" MiB.")
 }

@@ -21,7 +21,7 @@ func TestBodiesGiveBackWhatTheyTook(t *testing.T) {
 		t.Helper()
 		r := httptest.NewRequest("POST", "/", sent)
 		r.ContentLength = length
-		body, release, err := b.read(r)
+		body, release, err := b.read(r, maxObservationsBody)
 		if code != "" {
 			if !fault.Is(err, code) || body != nil || release != nil {
 				t.Errorf("%s: %v", name, err)
@@ -50,12 +50,12 @@ func TestBodiesGiveBackWhatTheyTook(t *testing.T) {
 	f("broken without a length", io.MultiReader(of(700_000), iotest.ErrReader(errors.New("gone"))), -1, 0, fault.InvalidRequest)
 
 	held := httptest.NewRequest("POST", "/", of(budget))
-	_, release, err := b.read(held)
+	_, release, err := b.read(held, maxObservationsBody)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := httptest.NewRequest("POST", "/", of(1))
-	if _, _, err := b.read(r); !fault.Is(err, fault.ServiceUnavailable) || fault.From(err).RetryAfter == 0 {
+	if _, _, err := b.read(r, maxObservationsBody); !fault.Is(err, fault.ServiceUnavailable) || fault.From(err).RetryAfter == 0 {
 		t.Errorf("a spent budget: %v", err)
 	}
 	release()

@@ -12,7 +12,7 @@ import (
 
 // deliverObservations is operation 4. Its every answer is application/json, failures too (contract, section 1 "Problems").
 func (a *API) deliverObservations(ctx context.Context, r *request) (reply, error) {
-	body, release, err := a.bodies.read(r.http)
+	body, release, err := a.bodies.read(r.http, maxObservationsBody)
 	if err != nil {
 		return reply{}, err
 	}

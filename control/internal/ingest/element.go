@@ -1,12 +1,14 @@
 package ingest
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"time"
 
 	"storefront.internal/control/internal/observation"
 	"storefront.internal/control/internal/provider"
+	"storefront.internal/control/internal/shop"
 	"storefront.internal/shared/catalog"
 	"storefront.internal/shared/ident"
 )
@@ -57,9 +59,10 @@ func storable(id string) string {
 	return id
 }
 
-// settle makes what an adapter answered of one entity that entity's, and an answer that is none by our rules a quarantined
-// one rather than a failure.
-func settle(f provider.Fetched, err error, key observation.Key) (provider.Fetched, error) {
+// FetchOne asks a provider for one entity. What it answers is made that entity's, and an answer that is none by our rules
+// a malformed one rather than a failure.
+func FetchOne(ctx context.Context, of shop.Opened, key observation.Key) (provider.Fetched, error) {
+	f, err := of.Adapter.Fetch(ctx, of.Store, key.Entity, key.ExternalID)
 	var malformed *provider.Malformed
 	switch {
 	case errors.Is(err, provider.ErrGone):

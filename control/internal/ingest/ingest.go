@@ -65,8 +65,7 @@ func (s *Service) Refresh(ctx context.Context, c ident.ConnectionID, key observa
 	if wait := pace - begun.Now.Sub(begun.Last); wait > 0 {
 		return min(wait, pace), nil
 	}
-	fetched, err := opened.Adapter.Fetch(ctx, opened.Store, key.Entity, key.ExternalID)
-	fetched, err = settle(fetched, err, key)
+	fetched, err := FetchOne(ctx, opened, key)
 	if err != nil {
 		return s.failed(ctx, c, err)
 	}

@@ -59,6 +59,7 @@ type Config struct {
 	Recomposer Recomposer
 	Archive    Archive
 	Retention  time.Duration // of the archive; 0 keeps it
+	Shops      *ShopWork     // nil: no provider's shop is called
 	Logger     *slog.Logger
 }
 
@@ -110,8 +111,10 @@ func (r *Runner) start(ctx context.Context) (*river.Client[pgx.Tx], error) {
 			river.QueueDefault: {MaxWorkers: workers},
 			queuePush:          {MaxWorkers: pushWorkers},
 			queueRecompose:     {MaxWorkers: recomposeWorkers},
+			queueRefresh:       {MaxWorkers: refreshWorkers},
+			queueLoad:          {MaxWorkers: loadWorkers},
 		},
-		PeriodicJobs:                periodic(),
+		PeriodicJobs:                append(periodic(), r.cfg.Shops.periodic()...),
 		JobTimeout:                  30 * time.Second,
 		RescueStuckJobsAfter:        rescueAfter,
 		CompletedJobRetentionPeriod: time.Hour,
@@ -130,6 +133,7 @@ func (r *Runner) start(ctx context.Context) (*river.Client[pgx.Tx], error) {
 func (r *Runner) workers() (*river.Workers, error) {
 	all := river.NewWorkers()
 	return all, errors.Join(
+		r.cfg.Shops.add(all),
 		river.AddWorkerSafely(all, &keyPushWorker{keys: r.cfg.Keys}),
 		river.AddWorkerSafely(all, &itemPushWorker{items: r.cfg.Items}),
 		river.AddWorkerSafely(all, &recomposeWorker{items: r.cfg.Recomposer}),

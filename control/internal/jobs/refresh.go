@@ -94,8 +94,8 @@ type refreshWorker struct {
 
 // Work implements river.Worker.
 func (w *refreshWorker) Work(ctx context.Context, job *river.Job[refresh]) error {
-	again, err := w.entities.Refresh(completing(ctx, job), job.Args.ConnectionID, observation.Key{Entity: job.Args.Entity, ExternalID: job.Args.ExternalID})
-	return worked(again, err)
+	key := observation.Key{Entity: job.Args.Entity, ExternalID: job.Args.ExternalID}
+	return worked(w.entities.Refresh(completing(ctx, job), job.Args.ConnectionID, key))
 }
 
 // NextRetry implements river.Worker.

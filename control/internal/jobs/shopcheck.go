@@ -13,12 +13,13 @@ import (
 
 // ShopChecker asks a provider whether a shop may be called and makes the connection's state say so.
 type ShopChecker interface {
-	Check(ctx context.Context, c ident.ConnectionID) (again time.Duration, err error)
+	Check(ctx context.Context, c ident.ConnectionID, uninstalled bool) (again time.Duration, err error)
 }
 
 // shopCheck is enqueued for each reason to doubt. It has no mark, so it is not unique.
 type shopCheck struct {
 	ConnectionID ident.ConnectionID `json:"connection_id"`
+	Uninstalled  bool               `json:"uninstalled"` // so the provider said
 }
 
 // Kind implements river.JobArgs.
@@ -30,8 +31,8 @@ func (shopCheck) InsertOpts() river.InsertOpts {
 }
 
 // EnqueueShopCheck enqueues the check of a shop.
-func (i *Inserter) EnqueueShopCheck(ctx context.Context, tx pgx.Tx, c ident.ConnectionID) error {
-	if _, err := i.client.InsertTx(ctx, tx, shopCheck{c}, nil); err != nil {
+func (i *Inserter) EnqueueShopCheck(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, uninstalled bool) error {
+	if _, err := i.client.InsertTx(ctx, tx, shopCheck{c, uninstalled}, nil); err != nil {
 		return fmt.Errorf("enqueue shop check: %w", err)
 	}
 	return nil
@@ -44,8 +45,7 @@ type shopCheckWorker struct {
 
 // Work implements river.Worker.
 func (w *shopCheckWorker) Work(ctx context.Context, job *river.Job[shopCheck]) error {
-	again, err := w.shops.Check(ctx, job.Args.ConnectionID)
-	return worked(again, err)
+	return worked(w.shops.Check(ctx, job.Args.ConnectionID, job.Args.Uninstalled))
 }
 
 // NextRetry implements river.Worker.

@@ -21,7 +21,9 @@ import (
 type CatalogJobs interface {
 	EnqueueItemPush(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, items []ident.ItemID) error
 	EnqueueRecompose(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, nodes []catalog.TaxonomyID) error
-	EnqueueShopCheck(ctx context.Context, tx pgx.Tx, c ident.ConnectionID) error
+	EnqueueShopCheck(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, uninstalled bool) error
+	EnqueueCatchUp(ctx context.Context, tx pgx.Tx, c ident.ConnectionID) error
+	LoadJobs
 	// CompleteTx completes the job of the context.
 	CompleteTx(ctx context.Context, tx pgx.Tx) error
 }

@@ -72,6 +72,6 @@ func (c *Catalog) Refresh(ctx context.Context, b *observation.Batch, key observa
 
 // RequestCheck implements ingest.Store.
 func (c *Catalog) RequestCheck(ctx context.Context, conn ident.ConnectionID) error {
-	err := c.inTx(ctx, func(tx pgx.Tx) error { return c.jobs.EnqueueShopCheck(ctx, tx, conn) })
+	err := c.inTx(ctx, func(tx pgx.Tx) error { return c.jobs.EnqueueShopCheck(ctx, tx, conn, false) })
 	return Translate("request check of a shop", err)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"storefront.internal/control/internal/bootstrap"
 	"storefront.internal/control/internal/connection"
 	"storefront.internal/control/internal/provider"
 	"storefront.internal/control/internal/shop"
@@ -18,10 +19,13 @@ import (
 )
 
 // Shops is the part of schema control that says how a shop is called, and whether.
-type Shops struct{ pool *pgxpool.Pool }
+type Shops struct {
+	pool *pgxpool.Pool
+	jobs LoadJobs
+}
 
 // NewShops returns Shops.
-func NewShops(pool *pgxpool.Pool) *Shops { return &Shops{pool: pool} }
+func NewShops(pool *pgxpool.Pool, jobs LoadJobs) *Shops { return &Shops{pool: pool, jobs: jobs} }
 
 const selectShop = `
 SELECT c.connection_id, c.store_id, c.provider, c.external_store_id, c.state, c.store_profile, k.sealed, k.updated_at
@@ -73,23 +77,29 @@ const (
 	dropCredential = `DELETE FROM control.credentials WHERE connection_id = $1`
 )
 
-// SetState moves a connection to a state and returns the one before. An uninstalled one loses its credential. Nothing
-// changes when the credential is not the one of the check any more.
-func (s *Shops) SetState(ctx context.Context, c ident.ConnectionID, credentialAt time.Time, to shop.State) (before shop.State, moved bool, err error) {
-	err = pg.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+// SetState implements shop.States. A shop that is active again was not told of for a while, so it is loaded anew.
+func (s *Shops) SetState(ctx context.Context, c ident.ConnectionID, credentialAt time.Time, to shop.State) error {
+	err := pg.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+		var before shop.State
+		var same bool
 		if err := tx.QueryRow(ctx, lockConnection, c).Scan(&before); err != nil {
 			return err
 		}
-		var same bool
 		if err := tx.QueryRow(ctx, sameCredential, c, credentialAt).Scan(&same); err != nil || !same || before == to {
 			return err
 		}
-		moved = true
-		if _, err := tx.Exec(ctx, setShopState, c, to); err != nil || to != shop.Uninstalled {
+		if _, err := tx.Exec(ctx, setShopState, c, to); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, dropCredential, c)
+		var err error
+		switch to {
+		case shop.Uninstalled:
+			_, err = tx.Exec(ctx, dropCredential, c)
+		case shop.Active:
+			_, err = openRun(ctx, tx, s.jobs, bootstrap.NewRun(c, nil, time.Now()))
+		case shop.Suspended:
+		}
 		return err
 	})
-	return before, moved && err == nil, Translate("set state of a shop", err)
+	return Translate("set state of a shop", err)
 }

@@ -2,7 +2,9 @@
 // opened for one piece of work (contract, section 3 "Installation"). A connection that is not active, or whose credential
 // was destroyed, is closed: work for it ends, and what was left undone is found when the shop comes back.
 //
-// The package refuses to keep a credential, and to call a provider.
+// What a provider tells of a shop's end, pause or return is believed only when a call confirms it (Checker).
+//
+// The package refuses to keep a credential.
 package shop
 
 import (
