@@ -196,6 +196,28 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestEndless stops reading at the cap: of bytes, and of what few bytes decompress to.
+func TestEndless(t *testing.T) {
+	t.Parallel()
+	for _, coding := range []string{"", "gzip"} {
+		url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			var to io.Writer = w
+			if coding != "" {
+				w.Header().Set("Content-Encoding", coding)
+				to = gzip.NewWriter(w)
+			}
+			for block := make([]byte, 1<<16); r.Context().Err() == nil; {
+				if _, err := to.Write(block); err != nil {
+					return
+				}
+			}
+		})
+		if _, err := client(t, Config{Open: local(), MaxBody: 1 << 20, Timeout: 5 * time.Second}).Do(t.Context(), Request{Method: http.MethodGet, URL: url}); reason(err) != TooLarge {
+			t.Errorf("coding %q: %v", coding, err)
+		}
+	}
+}
+
 // TestFailures names what kept an answer from coming, and says nothing of the request.
 func TestFailures(t *testing.T) {
 	t.Parallel()
