@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -285,17 +284,5 @@ func TestFailures(t *testing.T) {
 	cancel()
 	if _, err := client(t, Config{Open: local()}).Do(ctx, Request{Method: http.MethodGet, URL: closed.URL}); reason(err) != Cancelled || !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
-	}
-}
-
-func TestTLS(t *testing.T) {
-	t.Parallel()
-	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Header.Get("Accept-Encoding")) }))
-	t.Cleanup(s.Close)
-	roots := x509.NewCertPool()
-	roots.AddCert(s.Certificate())
-	a, err := client(t, Config{Open: local(), TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}).Do(t.Context(), Request{Method: http.MethodGet, URL: s.URL})
-	if err != nil || string(a.Body) != "gzip" {
-		t.Errorf("%+v, %v", a, err)
 	}
 }
