@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 
+	goredis "github.com/redis/go-redis/v9"
+
 	"storefront.internal/control/internal/jobs"
 	"storefront.internal/control/internal/seal"
 	"storefront.internal/shared/pg"
@@ -57,7 +59,9 @@ func serve(ctx context.Context, environ []string, logs io.Writer) error {
 	if err := settings.LoadFrom(Prefix, &cfg, environ); err != nil {
 		return err
 	}
-	a, err := New(ctx, cfg, telemetry.NewLogger(logs, cfg.LogLevel, "control"))
+	log := telemetry.NewLogger(logs, cfg.LogLevel, "control")
+	goredis.SetLogger(telemetry.DriverLog{Logger: log, Driver: "redis"}) // one per process, so not New's
+	a, err := New(ctx, cfg, log)
 	if err != nil {
 		return err
 	}

@@ -26,11 +26,8 @@ func denied() []netip.Prefix {
 	return out
 }
 
-// public reports whether an address is of the public internet.
+// public reports whether an address is of the public internet. One of IPv4 is given in its own form.
 func public(a netip.Addr, deny []netip.Prefix) bool {
-	if a.Is4In6() {
-		a = a.Unmap()
-	}
 	if !a.IsValid() || a.Zone() != "" || !a.IsGlobalUnicast() || a.IsPrivate() || a.IsLoopback() {
 		return false
 	}

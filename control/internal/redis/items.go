@@ -39,7 +39,8 @@ func NewItems(client redis.UniversalClient, prefix string) *Items {
 	return &Items{client: client, prefix: prefix, raise: redis.NewScript(raiseItem)}
 }
 
-// PutItems writes the items whose revision is greater than the one that is there, and hints at them.
+// PutItems writes the items whose revision is greater than the one that is there, and hints at all of them: where an
+// edge's own fill came first, the other edges have not heard of the revision yet.
 func (i *Items) PutItems(ctx context.Context, c ident.ConnectionID, items []observation.Served) (written int, err error) {
 	cmds, err := i.run(ctx, c, items, func(p redis.Pipeliner, keys []string, args ...any) *redis.Cmd {
 		return i.raise.EvalSha(ctx, p, keys, args...)
@@ -56,11 +57,8 @@ func (i *Items) PutItems(ctx context.Context, c ident.ConnectionID, items []obse
 	for n, cmd := range cmds {
 		if set, _ := cmd.Int(); set == 1 { // its error would have been the pipeline's
 			written++
-			fmt.Fprintf(&hint, "%s %s %d\n", c, items[n].ItemID, items[n].RefreshRevision)
 		}
-	}
-	if written == 0 {
-		return 0, nil
+		fmt.Fprintf(&hint, "%s %s %d\n", c, items[n].ItemID, items[n].RefreshRevision)
 	}
 	if err := i.client.Publish(ctx, i.prefix+"items:changed", hint.String()).Err(); err != nil {
 		return written, fmt.Errorf("hint at items: %w", err)

@@ -110,6 +110,8 @@ type delivery struct {
 type inbox struct {
 	url string
 
+	arrived chan struct{} // one for each delivery
+
 	mu       sync.Mutex
 	got      []delivery
 	statuses []int
@@ -117,7 +119,7 @@ type inbox struct {
 
 func newInbox(t *testing.T, statuses ...int) *inbox {
 	t.Helper()
-	in := &inbox{statuses: statuses}
+	in := &inbox{statuses: statuses, arrived: make(chan struct{}, 1000)}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		in.mu.Lock()
@@ -128,10 +130,19 @@ func newInbox(t *testing.T, statuses ...int) *inbox {
 			status, in.statuses = in.statuses[0], in.statuses[1:]
 		}
 		w.WriteHeader(status)
+		in.arrived <- struct{}{}
 	}))
 	t.Cleanup(server.Close)
 	in.url = server.URL
 	return in
+}
+
+// wait answers the deliveries when there are so many.
+func (in *inbox) wait(n int) []delivery {
+	for range n {
+		<-in.arrived
+	}
+	return in.all()
 }
 
 func (in *inbox) all() []delivery {

@@ -170,11 +170,8 @@ func TestDebugWebhooksRepeatForgeAndWait(t *testing.T) {
 	send(`,"forge":"body"`)
 	send(`,"forge":"missing"`)
 	send(`,"delay_ms":1`)
-	for len(in.all()) < 7 {
-		time.Sleep(time.Millisecond) // the last one comes when it comes; the test's own time limit ends a wait for nothing
-	}
 	honest := ""
-	for _, d := range in.all() {
+	for _, d := range in.wait(7) {
 		signature := d.header.Get("X-Linkedstore-Hmac-Sha256")
 		switch {
 		case signature == "":
@@ -189,6 +186,25 @@ func TestDebugWebhooksRepeatForgeAndWait(t *testing.T) {
 	}
 	if honest != "honest honest honest forged body missing honest " {
 		t.Errorf("delivered %s", honest)
+	}
+}
+
+func TestDeliveriesAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(c *Config) { c.Retries = []time.Duration{0, time.Millisecond} })
+	in := newInbox(t, 500, 503, 200, 401)
+	b.must(201, "POST", tiendanubeAPI+"/webhooks", `{"event":"product/updated","url":"`+in.url+`/h"}`, tiendanubeAuth()...)
+	if a := b.must(202, "POST", "/debug/webhooks", `{"topic":"product/updated","external_id":"1001"}`); !strings.Contains(a.body, `"status":500`) {
+		t.Errorf("the first attempt: %s", a.body)
+	}
+	got := in.wait(3)
+	if got[0].body != got[2].body || got[0].header.Get("X-Linkedstore-Hmac-Sha256") != got[2].header.Get("X-Linkedstore-Hmac-Sha256") {
+		t.Errorf("tried again with another body: %+v", got)
+	}
+	b.must(202, "POST", "/debug/webhooks", `{"topic":"product/updated","external_id":"1001","forge":true}`) // is refused, and not tried again
+	b.must(202, "POST", "/debug/webhooks", `{"topic":"product/updated","external_id":"1001"}`)
+	if got := in.wait(2); len(got) != 5 {
+		t.Errorf("%d deliveries", len(got))
 	}
 }
 

@@ -2,6 +2,8 @@
 // /woocommerce/{store}/…, the debug routes at the root and below each provider, and the receiver that forwards deliveries to the
 // internal surface. It owns what a person or a test may ask of a provider's stores; every store whose access token begins with
 // `demo-` is known, made on first sight from the seed. It is for the local stack and for tests: nothing in it is guarded.
+//
+// Base URLs: /tiendanube/2025-03/{store}, /shopify/{shop}/admin/api/{version}/graphql.json and /woocommerce/{store}/wp-json/wc/v3.
 package fake
 
 import (

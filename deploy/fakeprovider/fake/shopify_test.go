@@ -216,6 +216,10 @@ func TestShopifyBulk(t *testing.T) {
 				t.Errorf("%d lines of %v", len(lines), at(done, "objectCount"))
 			}
 			checkLines(t, lines, grouped)
+			if a := b.must(206, "GET", url, "", "Range", "bytes=0-9"); len(a.body) != 10 || !strings.HasPrefix(lines[0], a.body) {
+				t.Errorf("a part: %s", a.body)
+			}
+			b.must(416, "GET", url, "", "Range", "bytes=99999999-")
 		})
 	}
 	f("old default", "2025-10", nil, true, 1)

@@ -23,7 +23,8 @@ func (f *Fake) queries(r call) object {
 	v := view{r.store}
 	return object{
 		"__typename": "Query", "shop": v.shop(), "productsCount": count(len(r.store.Tables[stores.Products].IDs(nil))),
-		"product": r.byID("Product", v.product), "collection": r.byID("Collection", v.collection), "order": r.byID("Order", v.order),
+		"shopLocales": []object{{"__typename": "ShopLocale", "locale": Language, "name": "English", "primary": true, "published": true}},
+		"product":     r.byID("Product", v.product), "collection": r.byID("Collection", v.collection), "order": r.byID("Order", v.order),
 		"productVariant": computed(func(args map[string]any) (any, error) { return r.variant(args["id"]) }),
 		"node":           computed(func(args map[string]any) (any, error) { return r.node(args["id"]) }),
 		"nodes":          computed(r.nodes),

@@ -134,8 +134,10 @@ func number(id string) any {
 	return id
 }
 
+const jsonType = "application/json; charset=utf-8"
+
 func writeJSON(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Content-Type", jsonType)
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(v) // the caller is gone when this fails
 }

@@ -109,7 +109,8 @@ func (f *Fake) page(w http.ResponseWriter, r *http.Request, ids []int64, table *
 		out = append(out, project(d.JSON, r.URL.Query().Get("_fields")))
 	}
 	totals(w, r, len(ids), page, last)
-	writeJSON(w, http.StatusOK, out)
+	w.Header().Set("Content-Type", jsonType)
+	_, _ = w.Write(docs.Array(out)) // the caller is gone when this fails
 }
 
 func totals(w http.ResponseWriter, r *http.Request, total, page, last int) {

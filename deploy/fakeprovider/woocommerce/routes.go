@@ -142,8 +142,10 @@ func (f *Fake) systemStatus(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
+const jsonType = "application/json; charset=UTF-8"
+
 func writeJSON(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
+	w.Header().Set("Content-Type", jsonType)
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(v) // the caller is gone when this fails
 }
@@ -155,8 +157,11 @@ func refuse(w http.ResponseWriter, status int, code string) {
 
 // project keeps the members that `_fields` names; all when it names none.
 func project(doc []byte, fields string) json.RawMessage {
+	if fields == "" {
+		return doc
+	}
 	members, err := docs.ParseMembers(doc)
-	if fields == "" || err != nil {
+	if err != nil {
 		return doc
 	}
 	kept := docs.Members{}

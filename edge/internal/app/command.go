@@ -6,7 +6,8 @@ import (
 	"io"
 	"strings"
 
-	"storefront.internal/edge/internal/redis"
+	goredis "github.com/redis/go-redis/v9"
+
 	"storefront.internal/shared/telemetry"
 )
 
@@ -48,7 +49,7 @@ func serve(ctx context.Context, environ []string, logs io.Writer) error {
 		return err
 	}
 	log := telemetry.NewLogger(logs, cfg.LogLevel, "edge")
-	redis.UseLogger(log) // one per process, so not New's
+	goredis.SetLogger(telemetry.DriverLog{Logger: log, Driver: "redis"}) // one per process, so not New's
 	a, err := New(ctx, cfg, log)
 	if err != nil {
 		return err

@@ -125,3 +125,26 @@ func TestItemsOfOthersAreLeftOut(t *testing.T) {
 		t.Error("the engine's answer was changed")
 	}
 }
+
+func TestAnEngineThatKnowsOnlyOthersItemsHasFailed(t *testing.T) {
+	t.Parallel()
+	var picks []Pick
+	e := &engine{do: func(context.Context) (Proposal, error) {
+		return Proposal{Picks: picks, EngineIDs: []byte(`{"a":1}`)}, nil
+	}}
+	s, rec, _ := newService(Config{Engine: e, Catalog: only{"itm_1"}, Fallback: NewSellables(&shelf{}, time.Now)})
+	f := func(source string, engineIDs bool, proposed ...Pick) {
+		t.Helper()
+		picks = proposed
+		answer, err := ask(t, s, `{"placement":"home","limit":2}`)
+		if err != nil || answer.Source != source {
+			t.Errorf("%+v, %v; want source %s", answer, err, source)
+		}
+		if last := rec.got[len(rec.got)-1]; (last.EngineIDs != nil) != engineIDs {
+			t.Errorf("recorded engine's ids %s", last.EngineIDs)
+		}
+	}
+	f("engine", true, Pick{ItemID: "itm_1"})
+	f("fallback", false, Pick{ItemID: "itm_x"}, Pick{ItemID: "itm_y"})
+	f("engine", true) // nothing to recommend is an answer
+}

@@ -137,12 +137,14 @@ func (s *Service) Recommend(ctx context.Context, req Request) (*Answer, error) {
 	d := &signal.Decision{DecisionID: q.DecisionID, ConnectionID: q.ConnectionID, StoreID: q.StoreID, Placement: q.Placement,
 		Source: fromEngine, ServedAt: now, Visitor: q.Visitor}
 	proposal, ok := s.askEngine(ctx, q)
+	if ok {
+		proposed := len(proposal.Picks)
+		proposal.Picks = s.ownPicks(ctx, q, proposal.Picks)
+		ok = len(proposal.Picks) > 0 || proposed == 0 // an engine that knows only others' items has failed; one may have none
+	}
 	if !ok {
 		d.Source = fromFallback
 		proposal = Proposal{Picks: s.fallBack(ctx, q)}
-	}
-	if ok {
-		proposal.Picks = s.ownPicks(ctx, q, proposal.Picks)
 	}
 	d.Items, d.EngineIDs = positions(proposal.Picks, in.limit), proposal.EngineIDs
 	s.metrics.served.WithLabelValues(d.Source).Inc()

@@ -1,10 +1,7 @@
 package redis
 
 import (
-	"context"
 	"crypto/tls"
-	"fmt"
-	"log/slog"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -43,15 +40,4 @@ func newClient(s settings.Redis, budget time.Duration) goredis.UniversalClient {
 		opts.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	return goredis.NewUniversalClient(opts)
-}
-
-// UseLogger sends what go-redis has to say to the service's log. go-redis has one log per process, so the program
-// calls this once, before it opens a client.
-func UseLogger(l *slog.Logger) { goredis.SetLogger(driverLog{l}) }
-
-type driverLog struct{ *slog.Logger }
-
-// Printf implements go-redis's logger.
-func (l driverLog) Printf(ctx context.Context, format string, args ...any) {
-	l.WarnContext(ctx, "redis driver", slog.String("message", fmt.Sprintf(format, args...)))
 }

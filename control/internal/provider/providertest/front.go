@@ -98,7 +98,7 @@ func (f *Front) make(w http.ResponseWriter, r *http.Request, t Trouble) {
 		w.Header().Set("Content-Encoding", "gzip")
 		z := gzip.NewWriter(w)
 		zeros := make([]byte, 1<<20)
-		for range 64 {
+		for range 4 {
 			if _, err := z.Write(zeros); err != nil {
 				return
 			}

@@ -44,7 +44,7 @@ type Trouble struct {
 	Hang     bool   // no answer before the caller gives up
 	Truncate bool   // an answer that ends early
 	Huge     int64  // an answer of so many bytes
-	Bomb     bool   // an answer that decompresses to 64 MiB
+	Bomb     bool   // an answer that decompresses to 4 MiB, more than a client takes
 	Times    int    // so often, then normally; 0: until told otherwise
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,10 +29,19 @@ type operation struct {
 	URL    payload.Text `json:"url"`
 }
 
-type userErrors []struct {
+type userError struct {
 	Field   []string     `json:"field"`
 	Message payload.Text `json:"message"`
 	Code    payload.Text `json:"code"`
+}
+
+type userErrors []userError
+
+// crowded reports whether the shop writes as many exports as it may.
+func (list userErrors) crowded() bool {
+	return slices.ContainsFunc(list, func(e userError) bool {
+		return e.Code == "OPERATION_IN_PROGRESS" || e.Code == "LIMIT_REACHED" || strings.Contains(string(e.Message), "already in progress")
+	})
 }
 
 // start asks for an export. A shop that writes as many as it may is asked again later.
@@ -49,9 +59,8 @@ func (a *Adapter) start(ctx context.Context, s provider.Store, e catalog.Entity,
 	if err := a.query(ctx, s, runBulk, map[string]any{"query": query}, costSmall, &data); err != nil {
 		return provider.Page{}, err
 	}
-	for _, e := range data.Run.Errors {
-		code := string(e.Code)
-		if code == "OPERATION_IN_PROGRESS" || code == "LIMIT_REACHED" || strings.Contains(string(e.Message), "already in progress") {
+	if len(data.Run.Errors) > 0 {
+		if data.Run.Errors.crowded() {
 			return provider.Page{Next: at.cursor(), After: crowded}, nil
 		}
 		return provider.Page{}, &provider.Rejected{Status: http.StatusOK, Reason: provider.ReasonBulkFailed}

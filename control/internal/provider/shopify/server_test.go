@@ -1,7 +1,6 @@
 package shopify
 
 import (
-	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -220,102 +219,6 @@ func (s *server) updated(query string, after int) string {
 		nodes = append(nodes, s.product(s.products[id], 20))
 	}
 	return list(nodes, next)
-}
-
-func (s *server) runBulk(query string) string {
-	s.bulkCalls++
-	id := strconv.Itoa(700 + s.bulkCalls)
-	var parents, children bytes.Buffer
-	to := &children
-	if !s.shuffled {
-		to = &parents
-	}
-	if strings.Contains(query, "orders") {
-		for n, o := range s.orders {
-			head, line, _ := strings.Cut(o, "|")
-			fmt.Fprintf(&parents, "{%s}\n", strings.ReplaceAll(head, "\n", ""))
-			fmt.Fprintf(to, "%s,\"__parentId\":\"gid://shopify/Order/%d\"}\n", line, n)
-		}
-	} else {
-		ids := make([]int, 0, len(s.products))
-		for n := range s.products {
-			ids = append(ids, n)
-		}
-		slices.Sort(ids)
-		for _, n := range ids {
-			head, variants := s.node(s.products[n])
-			fmt.Fprintf(&parents, "{%s}\n", head)
-			for _, v := range variants {
-				fmt.Fprintf(to, "{%s,\"__parentId\":\"gid://shopify/Product/%d\"}\n", v, n)
-			}
-		}
-	}
-	s.files[id] = parents.String()
-	if s.shuffled {
-		s.files[id] += children.String()
-	}
-	return fmt.Sprintf(`"bulkOperationRunQuery":{"bulkOperation":{"id":"gid://shopify/BulkOperation/%s","status":"CREATED"},"userErrors":[]}`, id)
-}
-
-func (s *server) bulk(id string) string {
-	status := "COMPLETED"
-	if len(s.statuses) > 0 {
-		status, s.statuses = s.statuses[0], s.statuses[1:]
-	}
-	file, ok := s.files[id]
-	if !ok {
-		return `"bulkOperation":null`
-	}
-	url := "null"
-	if status == "COMPLETED" && file != "" {
-		url = strconv.Quote(s.url + "/files/" + id)
-	}
-	return fmt.Sprintf(`"bulkOperation":{"id":"x","status":%q,"errorCode":null,"url":%s}`, status, url)
-}
-
-func (s *server) file(w http.ResponseWriter, r *http.Request, name string) {
-	if r.Header.Get("X-Shopify-Access-Token") != "" || r.Header.Get("Authorization") != "" {
-		http.Error(w, "a credential came along", http.StatusTeapot)
-		return
-	}
-	w.Header().Set("Content-Type", "application/octet-stream")
-	if s.noRanges {
-		fmt.Fprint(w, s.files[name])
-		return
-	}
-	http.ServeContent(w, r, "", time.Time{}, strings.NewReader(s.files[name]))
-}
-
-func (s *server) webhooks(name, id string, n int, text func(string) string) string {
-	switch name {
-	case "Hooks":
-		var nodes []string
-		for _, h := range s.hooks {
-			nodes = append(nodes, fmt.Sprintf(`{"id":%q,"topic":%q,"uri":%q}`, h.ID, h.Topic, h.URI))
-		}
-		return `"webhookSubscriptions":` + list(nodes, "")
-	case "Subscribe":
-		for _, h := range s.hooks {
-			if string(h.Topic) == text("topic") && string(h.URI) == text("uri") {
-				return `"webhookSubscriptionCreate":{"webhookSubscription":null,"userErrors":[{"field":["webhookSubscription","callbackUrl"],"message":"Address for this topic has already been taken"}]}`
-			}
-		}
-		s.lastHook++
-		id := fmt.Sprintf("gid://shopify/WebhookSubscription/%d", s.lastHook)
-		h := webhook{ID: id}
-		_ = json.Unmarshal([]byte(strconv.Quote(text("topic"))), &h.Topic)
-		_ = json.Unmarshal([]byte(strconv.Quote(text("uri"))), &h.URI)
-		s.hooks[s.lastHook] = h
-		return fmt.Sprintf(`"webhookSubscriptionCreate":{"webhookSubscription":{"id":%q,"topic":%q,"uri":%q},"userErrors":[]}`, id, h.Topic, h.URI)
-	case "Unsubscribe":
-		if _, ok := s.hooks[n]; !ok {
-			return `"webhookSubscriptionDelete":{"deletedWebhookSubscriptionId":null,"userErrors":[{"field":["id"],"message":"Webhook subscription does not exist"}]}`
-		}
-		delete(s.hooks, n)
-		return `"webhookSubscriptionDelete":{"deletedWebhookSubscriptionId":"` + id + `","userErrors":[]}`
-	default:
-		return `"unknown":null`
-	}
 }
 
 func sign(secret string, body []byte) string {

@@ -158,8 +158,8 @@ func (s *server) list(w http.ResponseWriter, r *http.Request, all map[int]entity
 }
 
 func (s *server) webhooks(w http.ResponseWriter, r *http.Request, parts []string) {
-	switch {
-	case r.Method == http.MethodPost:
+	switch r.Method {
+	case http.MethodPost:
 		var in struct{ Event, URL string }
 		_ = json.NewDecoder(r.Body).Decode(&in)
 		if in.Event == "" || !strings.HasPrefix(in.URL, "https://") {
@@ -171,7 +171,7 @@ func (s *server) webhooks(w http.ResponseWriter, r *http.Request, parts []string
 		s.hooks[s.lastHook] = map[string]any{"id": s.lastHook, "event": in.Event, "url": in.URL}
 		w.WriteHeader(http.StatusCreated)
 		_ = json.NewEncoder(w).Encode(s.hooks[s.lastHook])
-	case r.Method == http.MethodDelete:
+	case http.MethodDelete:
 		n, _ := strconv.Atoi(parts[3])
 		if s.hooks[n] == nil {
 			w.WriteHeader(http.StatusNotFound)

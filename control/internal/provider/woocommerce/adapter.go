@@ -135,7 +135,7 @@ func believed(a *outbound.Answer, err error) error {
 		return err
 	}
 	code := codeOf(a)
-	if code == "" || code == "rest_no_route" || errors.Is(err, provider.ErrGone) && !strings.HasPrefix(code, "woocommerce_rest_") {
+	if code == "" || errors.Is(err, provider.ErrGone) && !strings.HasPrefix(code, "woocommerce_rest_") {
 		return &provider.Temporary{Reason: provider.ReasonContentType, Status: a.Status}
 	}
 	return err

@@ -1,0 +1,18 @@
+package tiendanube
+
+import (
+	"testing"
+
+	"storefront.internal/shared/catalog"
+)
+
+// BenchmarkRead is the mapping of one product with five variants, judged by the catalog's rules.
+func BenchmarkRead(b *testing.B) {
+	span := []byte(full)
+	b.ReportAllocs()
+	for b.Loop() {
+		if f := read(catalog.Product, span, "es", "ARS"); f.Malformed != nil {
+			b.Fatal(f.Malformed)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"storefront.internal/deploy/local/process"
+	"storefront.internal/deploy/local/project"
+	"storefront.internal/deploy/local/services"
+)
+
+// stack is one deployment: a database and Redis keys of its own, a control and a relay; edges are started as needed.
+type stack struct {
+	b        *testing.B
+	name     string
+	settings services.Settings
+	control  node
+	api      services.Internal
+}
+
+func newStack(b *testing.B) *stack {
+	b.Helper()
+	server, redis, kafka := os.Getenv("TEST_DATABASE_URL"), os.Getenv("TEST_REDIS_ADDR"), os.Getenv("TEST_KAFKA_BROKERS")
+	if server == "" || redis == "" || kafka == "" {
+		b.Skip("SKIPPED: needs PostgreSQL, Redis and Kafka: use `make bench`")
+	}
+	p, err := project.Find()
+	check(b, err)
+	name := "bench_" + random(6)
+	ctx := context.Background()
+	check(b, services.EnsureDatabase(ctx, server, name))
+	b.Cleanup(func() { drop(b, server, name) })
+	url, err := services.WithDatabase(server, name)
+	check(b, err)
+	s := &stack{b: b, name: name, settings: services.Settings{
+		Bin: p.Bin(), Database: url, RedisAddr: redis, KafkaBrokers: kafka, ErrorsBase: "https://errors.example/",
+		DecisionKeys: "k1:" + strings.Repeat("QUJD", 11), KeysetFile: filepath.Join(b.TempDir(), "keyset.json"),
+		ConnectorToken: random(20), BackendToken: random(20), EngineToken: random(20), Pepper: random(20),
+	}}
+	check(b, s.settings.EnsureKeyset(ctx))
+	_, err = s.settings.Once(ctx, s.settings.Migrate(), "migrate", "up")
+	check(b, err)
+	check(b, services.EnsureLogins(ctx, url, ""))
+	s.control = s.start("control", func(listen, admin string) []string {
+		return append(s.settings.Control(listen, admin), "CONTROL_REDIS_PREFIX="+name+":")
+	})
+	s.api = services.Internal{BaseURL: "http://" + s.control.address, ConnectorToken: s.settings.ConnectorToken, BackendToken: s.settings.BackendToken}
+	s.start("engine-relay", func(_, admin string) []string { return append(s.settings.Relay(admin), "RELAY_KAFKA_GROUP="+name) })
+	return s
+}
+
+// node is a running process that listens.
+type node struct {
+	*process.Process
+	address string
+}
+
+// cpu is the processor time that the process has used.
+func (n node) cpu(b *testing.B) time.Duration {
+	b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n.Pid()))
+	check(b, err)
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // behind the name, which may hold spaces
+	var ticks time.Duration
+	for _, field := range fields[11:13] { // in user and in system mode, in hundredths of a second
+		n, err := strconv.Atoi(field)
+		check(b, err)
+		ticks += time.Duration(n)
+	}
+	return ticks * 10 * time.Millisecond
+}
+
+// edge starts an edge.
+func (s *stack) edge(extra ...string) node {
+	s.b.Helper()
+	return s.start("edge", func(listen, admin string) []string {
+		return append(append(s.settings.Edge(listen, admin), "EDGE_REDIS_PREFIX="+s.name+":"), extra...)
+	})
+}
+
+func (s *stack) start(name string, env func(listen, admin string) []string) node {
+	s.b.Helper()
+	listen, admin := free(s.b), free(s.b)
+	p, err := s.settings.Start(name, env(listen, admin), io.Discard)
+	check(s.b, err)
+	s.b.Cleanup(func() { stop(s.b, p) })
+	check(s.b, services.Ready(context.Background(), p, admin, 40*time.Second))
+	return node{p, listen}
+}
+
+// static starts the bare handler.
+func (s *stack) static(body []byte) node {
+	s.b.Helper()
+	path, listen := filepath.Join(s.b.TempDir(), "body"), free(s.b)
+	check(s.b, os.WriteFile(path, body, 0o600))
+	p, err := process.Start(process.Spec{Name: "static", Path: os.Args[0], Env: append(os.Environ(), staticBody+"="+path, "BENCH_STATIC_LISTEN="+listen)})
+	check(s.b, err)
+	s.b.Cleanup(p.Kill)
+	return node{p, listen}
+}
+
+func stop(b *testing.B, p *process.Process) {
+	if err := p.Stop(syscall.SIGTERM, 30*time.Second); err != nil {
+		b.Error(err)
+	}
+}
+
+func drop(b *testing.B, server, name string) {
+	ctx := context.Background()
+	c, err := pgx.Connect(ctx, server)
+	check(b, err)
+	_, err = c.Exec(ctx, "DROP DATABASE "+name+" WITH (FORCE)")
+	check(b, err)
+	check(b, c.Close(ctx))
+}
+
+func free(b *testing.B) string {
+	b.Helper()
+	port, err := project.FreePort()
+	check(b, err)
+	return project.Loopback(port)
+}
+
+func random(n int) string {
+	raw := make([]byte, n)
+	_, _ = rand.Read(raw) // never fails
+	return hex.EncodeToString(raw)
+}
+
+func check(b *testing.B, err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
