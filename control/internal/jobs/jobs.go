@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -60,6 +61,7 @@ type Config struct {
 	Archive    Archive
 	Retention  time.Duration // of the archive; 0 keeps it
 	Shops      *ShopWork     // nil: no provider's shop is called
+	Installs   *InstallWork  // nil: no installation goes on
 	Logger     *slog.Logger
 }
 
@@ -111,10 +113,11 @@ func (r *Runner) start(ctx context.Context) (*river.Client[pgx.Tx], error) {
 			river.QueueDefault: {MaxWorkers: workers},
 			queuePush:          {MaxWorkers: pushWorkers},
 			queueRecompose:     {MaxWorkers: recomposeWorkers},
+			queueInstall:       {MaxWorkers: installWorkers},
 			queueRefresh:       {MaxWorkers: refreshWorkers},
 			queueLoad:          {MaxWorkers: loadWorkers},
 		},
-		PeriodicJobs:                append(periodic(), r.cfg.Shops.periodic()...),
+		PeriodicJobs:                slices.Concat(periodic(), r.cfg.Shops.periodic(), r.cfg.Installs.periodic()),
 		JobTimeout:                  30 * time.Second,
 		RescueStuckJobsAfter:        rescueAfter,
 		CompletedJobRetentionPeriod: time.Hour,
@@ -133,6 +136,7 @@ func (r *Runner) start(ctx context.Context) (*river.Client[pgx.Tx], error) {
 func (r *Runner) workers() (*river.Workers, error) {
 	all := river.NewWorkers()
 	return all, errors.Join(
+		r.cfg.Installs.add(all),
 		r.cfg.Shops.add(all),
 		river.AddWorkerSafely(all, &keyPushWorker{keys: r.cfg.Keys}),
 		river.AddWorkerSafely(all, &itemPushWorker{items: r.cfg.Items}),

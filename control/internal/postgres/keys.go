@@ -183,9 +183,12 @@ func (s *Store) RevokedAfter(ctx context.Context, version int64, within time.Dur
 }
 
 const selectSealHeaders = `
-SELECT DISTINCT substring(sealed_secret FROM 1 FOR $1)
+SELECT substring(sealed_secret FROM 1 FOR $1)
 FROM control.api_keys
-WHERE sealed_secret IS NOT NULL`
+WHERE sealed_secret IS NOT NULL
+UNION
+SELECT substring(sealed FROM 1 FOR $1)
+FROM control.credentials`
 
 // SealHeaders returns the first bytes of the stored ciphertexts, each once: they name the keys that opening needs.
 func (s *Store) SealHeaders(ctx context.Context, length int) ([][]byte, error) {

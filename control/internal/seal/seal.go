@@ -7,6 +7,7 @@ package seal
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -35,8 +36,9 @@ const (
 
 // Sealer seals with the primary key of its keyset and opens with every key.
 type Sealer struct {
-	aead   tink.AEAD
-	keyIDs []uint32
+	aead    tink.AEAD
+	keyIDs  []uint32
+	primary uint32
 }
 
 // Parse reads a cleartext keyset in Tink's JSON form. Only keys whose ciphertexts carry their id are taken.
@@ -49,7 +51,7 @@ func Parse(keysetJSON []byte) (*Sealer, error) {
 	if err != nil {
 		return nil, errors.New("seal: the keyset holds keys that are not of an AEAD")
 	}
-	s := &Sealer{aead: primitive}
+	s := &Sealer{aead: primitive, primary: handle.KeysetInfo().GetPrimaryKeyId()}
 	for _, info := range handle.KeysetInfo().GetKeyInfo() {
 		if info.GetOutputPrefixType() != tinkpb.OutputPrefixType_TINK {
 			return nil, fmt.Errorf("seal: key %d of the keyset has no id in its ciphertexts", info.GetKeyId())
@@ -98,6 +100,11 @@ func (s *Sealer) Open(sealed []byte, at Place) ([]byte, error) {
 		return nil, fmt.Errorf("seal: %s.%s of row %s does not open", at.Table, at.Column, at.Row)
 	}
 	return secret, nil
+}
+
+// Header is what ciphertexts begin with that Seal makes.
+func (s *Sealer) Header() []byte {
+	return binary.BigEndian.AppendUint32([]byte{1}, s.primary)
 }
 
 // CheckHeader reports whether a ciphertext with this header was sealed by an enabled key of the keyset. A service asks
