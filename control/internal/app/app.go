@@ -14,13 +14,16 @@ import (
 
 	"storefront.internal/control/internal/connection"
 	"storefront.internal/control/internal/httpapi"
+	"storefront.internal/control/internal/ingest"
 	"storefront.internal/control/internal/installation"
 	"storefront.internal/control/internal/jobs"
 	"storefront.internal/control/internal/observation"
 	"storefront.internal/control/internal/postgres"
 	"storefront.internal/control/internal/queueview"
 	"storefront.internal/control/internal/redis"
+	"storefront.internal/control/internal/reseal"
 	"storefront.internal/control/internal/storekeys"
+	"storefront.internal/control/internal/webhook"
 	"storefront.internal/shared/deliveries"
 	"storefront.internal/shared/pg"
 	"storefront.internal/shared/problem"
@@ -51,11 +54,7 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	secrets, err := cfg.secrets()
-	if err != nil {
-		return nil, err
-	}
-	registered, err := cfg.registry()
+	secrets, providers, err := cfg.mount()
 	if err != nil {
 		return nil, err
 	}
@@ -73,23 +72,24 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 	client := redis.Open(cfg.Redis)
 	store := postgres.New(pool, inserter)
 	archive := postgres.NewCatalog(pool, inserter, metrics.catalog)
-	installations := postgres.NewInstallations(pool, inserter)
+	parts := connectorParts{&cfg, pool, inserter, archive, sealer, metrics, logger}
+	connectors := newConnectors(parts, secrets, providers)
 	items := observation.NewPublisher(archive, redis.NewItems(client, cfg.RedisPrefix), metrics.observations, logger)
 	publisher := storekeys.NewPublisher(store, redis.NewKeys(client, cfg.RedisPrefix), metrics.keys, logger)
 	handler := httpapi.New(httpapi.Config{
-		Principals:  principals,
-		Keys:        storekeys.New(storekeys.Config{Store: store, Sealer: sealer, Publisher: publisher, Logger: logger, Now: time.Now}),
-		Connections: connection.New(store, []byte(cfg.ConnectorPepper.Reveal()), time.Now),
-		Installations: installation.NewService(installation.Config{
-			Store: installations, Sealer: sealer, Providers: registered, Secrets: secrets, Now: time.Now,
-		}),
-		Observations: observation.New(archive, metrics.observations, time.Now),
-		Queue:        queueview.New(postgres.NewQueue(deliveries.NewStore(pool))),
-		Problems:     problem.New(cfg.ErrorsBase),
-		Metrics:      metrics.http,
-		Logger:       logger,
-		Now:          time.Now,
-		BodyBudget:   cfg.BodyBudget,
+		Principals:    principals,
+		Keys:          storekeys.New(storekeys.Config{Store: store, Sealer: sealer, Publisher: publisher, Logger: logger, Now: time.Now}),
+		Connections:   connection.New(store, []byte(cfg.ConnectorPepper.Reveal()), time.Now),
+		Installations: connectors.installations,
+		Loads:         connectors.loads,
+		Webhooks:      connectors.receiver(parts),
+		Observations:  observation.New(archive, metrics.observations, time.Now),
+		Queue:         queueview.New(postgres.NewQueue(deliveries.NewStore(pool))),
+		Problems:      problem.New(cfg.ErrorsBase),
+		Metrics:       metrics.http,
+		Logger:        logger,
+		Now:           time.Now,
+		BodyBudget:    cfg.BodyBudget,
 	})
 	a := &App{
 		logger: logger,
@@ -99,6 +99,8 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 		items:  items,
 		runner: jobs.NewRunner(jobs.Config{
 			Pool: pool, Keys: publisher, Items: items, Recomposer: archive, Archive: archive, Retention: cfg.retention(), Logger: logger,
+			Installs: connectors.work,
+			Shops:    connectors.shopWork(parts),
 		}),
 		seals:  &sealCheck{store: store, sealer: sealer},
 		server: newListener(cfg.Listen, httpapi.NewServer(handler, logger)),
@@ -112,15 +114,21 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 
 // metrics are those of every package of control.
 type metrics struct {
-	http         *httpapi.Metrics
-	keys         *storekeys.Metrics
-	observations *observation.Metrics
-	catalog      *postgres.Metrics
+	http          *httpapi.Metrics
+	keys          *storekeys.Metrics
+	observations  *observation.Metrics
+	catalog       *postgres.Metrics
+	installations *installation.Metrics
+	seals         *reseal.Metrics
+	ingest        *ingest.Metrics
+	webhooks      *webhook.Metrics
 }
 
 func newMetrics(r prometheus.Registerer) metrics {
 	return metrics{
 		http: httpapi.NewMetrics(r), keys: storekeys.NewMetrics(r), observations: observation.NewMetrics(r), catalog: postgres.NewMetrics(r),
+		installations: installation.NewMetrics(r), seals: reseal.NewMetrics(r),
+		ingest: ingest.NewMetrics(r), webhooks: webhook.NewMetrics(r),
 	}
 }
 

@@ -6,11 +6,13 @@ import (
 	"net/http"
 	"time"
 
+	"storefront.internal/control/internal/bootstrap"
 	"storefront.internal/control/internal/connection"
 	"storefront.internal/control/internal/installation"
 	"storefront.internal/control/internal/observation"
 	"storefront.internal/control/internal/principal"
 	"storefront.internal/control/internal/storekeys"
+	"storefront.internal/control/internal/webhook"
 	"storefront.internal/shared/deliveries"
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/ident"
@@ -38,6 +40,17 @@ type Installations interface {
 	Connection(ctx context.Context, c ident.ConnectionID) (installation.View, error)
 }
 
+// Loads is the initial loads of connections.
+type Loads interface {
+	Open(ctx context.Context, c ident.ConnectionID, resources []string) (bootstrap.Run, error)
+	Run(ctx context.Context, c ident.ConnectionID, id ident.RunID) (bootstrap.Run, error)
+}
+
+// Webhooks is where providers' notifications arrive.
+type Webhooks interface {
+	Receive(ctx context.Context, r *webhook.Request) (ping bool, err error)
+}
+
 // Observations is what connectors deliver and what the engine and operators read of it.
 type Observations interface {
 	Deliver(ctx context.Context, from observation.Source, body []byte) ([]observation.Result, error)
@@ -61,13 +74,15 @@ type Config struct {
 	Keys          Keys
 	Connections   Connections
 	Installations Installations
+	Loads         Loads
+	Webhooks      Webhooks
 	Observations  Observations
 	Queue         Queue
 	Problems      *problem.Builder
 	Metrics       *Metrics
 	Logger        *slog.Logger
 	Now           func() time.Time
-	BodyBudget    int64 // bytes of operation 4's bodies that the process buffers at a time
+	BodyBudget    int64 // bytes of the bodies of operations 4 and 12 that the process buffers at a time
 }
 
 // API is the handler of the internal surface.

@@ -132,7 +132,7 @@ func documentedCases() []documented {
 		f.view.Connections[0].ConnectionID = oneConnection
 	}
 	post, get, del := http.MethodPost, http.MethodGet, http.MethodDelete
-	return append(installationCases(large), []documented{
+	return append(append(installationCases(large), shopCases(large)...), []documented{
 		{"create_connection", post, conns, connectorToken, `{"external_store_id":"s"}`, 201, nil},
 		{"create_connection", post, conns, connectorToken, `{}`, 400, nil},
 		{"create_connection", post, conns, backendToken, `{}`, 401, nil},
@@ -302,7 +302,8 @@ func TestDoorsWithoutTokensAreNotMounted(t *testing.T) {
 	tokens := []string{"", connectorToken, backendToken, engineToken, holderToken}
 	mounted := 0
 	for _, r := range (&API{}).table() {
-		target := strings.NewReplacer("{connection_id}", "con_1", "{api_key_id}", "key_1", "{observation_id}", "obs_1").Replace(r.pattern)
+		target := strings.NewReplacer("{connection_id}", "con_1", "{api_key_id}", "key_1", "{observation_id}", "obs_1",
+			"{bootstrap_run_id}", "bsr_1", "{provider}", "shopify", "{endpoint_id}", "whe_1").Replace(r.pattern)
 		for _, token := range tokens {
 			got := b.call(r.method, target, token, nil).Code
 			want := []int{http.StatusNotFound}

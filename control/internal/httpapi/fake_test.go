@@ -19,6 +19,7 @@ import (
 	"storefront.internal/control/internal/observation"
 	"storefront.internal/control/internal/principal"
 	"storefront.internal/control/internal/storekeys"
+	"storefront.internal/control/internal/webhook"
 	"storefront.internal/shared/catalog"
 	"storefront.internal/shared/deliveries"
 	"storefront.internal/shared/fault"
@@ -56,6 +57,8 @@ type fake struct {
 	view     deliveries.View
 
 	caller    string
+	webhook   *webhook.Request
+	received  string // the body of webhook, which is the API's
 	install   installation.Request
 	installed installation.Installed
 	status    *installation.Status
@@ -230,7 +233,7 @@ func newBundle(t *testing.T, tokens principal.Tokens) *bundle {
 	f.results = []observation.Result{{Status: observation.Accepted, ObservationID: "obs_1", EntityID: "itm_1"}}
 	f.view = deliveries.View{ReadAt: at(), Worker: deliveries.Worker{State: deliveries.Running}}
 	return &bundle{fake: f, log: log, registry: registry, api: New(Config{
-		Principals: ring, Keys: f, Connections: f, Installations: fakeInstallations{f}, Observations: f, Queue: fakeQueue{f}, BodyBudget: 40 << 20, Problems: problem.New("https://errors.test/"),
+		Principals: ring, Keys: f, Connections: f, Installations: fakeInstallations{f}, Loads: fakeLoads{f}, Webhooks: f, Observations: f, Queue: fakeQueue{f}, BodyBudget: 40 << 20, Problems: problem.New("https://errors.test/"),
 		Metrics: NewMetrics(registry), Now: time.Now,
 		Logger: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), // without redaction
 	})}

@@ -24,6 +24,17 @@ const observations = "/internal/v1/connections/{connection_id}/observations"
 
 func (r *route) plain() bool { return r.pattern == observations }
 
+// limit is the largest body of the operation.
+func (r *route) limit() int64 {
+	switch r.pattern {
+	case observations:
+		return maxObservationsBody
+	case webhooks:
+		return maxWebhookBody
+	}
+	return maxBodyBytes
+}
+
 // table is every operation of the surface. openapi.yaml says the same; a test compares both.
 func (a *API) table() []route {
 	const (
@@ -44,6 +55,9 @@ func (a *API) table() []route {
 		{http.MethodPost, connections, "create_connection", principal.Connector, a.createConnection},
 		{http.MethodPost, "/internal/v1/installations", "open_installation", principal.Connector, a.openInstallation},
 		{http.MethodGet, oneConn, "view_connection", principal.Connector, a.viewConnection},
+		{http.MethodPost, oneConn + "/bootstrap", "open_bootstrap", principal.Connector, a.openLoad},
+		{http.MethodGet, oneConn + "/bootstrap/{bootstrap_run_id}", "view_bootstrap", principal.Connector, a.viewLoad},
+		{http.MethodPost, webhooks, "deliver_webhook", principal.Connector, a.deliverWebhook},
 		{http.MethodPost, oneConn + "/token", "rotate_token", principal.Connector, a.rotateToken},
 		{http.MethodGet, interaction + "/queue", "view_queue", principal.Backend, a.viewQueue},
 		{http.MethodPost, interaction + "/resume", "resume_delivery", principal.Connector, a.resumeDelivery},
@@ -57,6 +71,9 @@ type params struct {
 	connection  ident.ConnectionID
 	key         ident.KeyID
 	observation ident.ObservationID
+	run         ident.RunID
+	provider    string // of operation 12: any text
+	endpoint    string // of operation 12: any text
 }
 
 // place is what a path leads to.
@@ -123,6 +140,15 @@ func (p *params) take(want, got string) (fits bool) {
 	case "{observation_id}":
 		p.observation = ident.ObservationID(got)
 		return ident.Valid(ident.Observation, got)
+	case "{bootstrap_run_id}":
+		p.run = ident.RunID(got)
+		return ident.Valid(ident.Run, got)
+	case "{provider}":
+		p.provider = got
+		return got != ""
+	case "{endpoint_id}":
+		p.endpoint = got
+		return got != ""
 	}
 	return want == got
 }

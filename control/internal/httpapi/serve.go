@@ -55,7 +55,9 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, ev *event) (reply, e
 	found := a.find(r.Method, r.URL.EscapedPath())
 	ev.plain = found.plain
 	limit := int64(maxBodyBytes)
-	if found.plain {
+	if found.route != nil {
+		limit = found.route.limit()
+	} else if found.plain {
 		limit = maxObservationsBody
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, limit)

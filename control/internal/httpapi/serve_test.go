@@ -40,7 +40,7 @@ func TestPathsAsTheyWereSent(t *testing.T) {
 		"/internal/v1/connections//api-keys", "/internal/v1/connections/str_1/api-keys",
 		"/internal/v1/connections/con_/api-keys", "/internal/v1/connections/con_" + strings.Repeat("x", 65) + "/api-keys",
 		"/internal/v1/connections/con_1/api-keys/con_1", "/internal/v1/connections/con_ä/api-keys",
-		"/internal/v1/observations/obs_/raw", "/internal/v1/observations/con_1/raw", "/internal/v1/observations/obs_1%2f/raw", "/internal/v1/connections/con_1/bootstrap",
+		"/internal/v1/observations/obs_/raw", "/internal/v1/observations/con_1/raw", "/internal/v1/observations/obs_1%2f/raw", "/internal/v1/connections/con_1/bootstraps",
 	} {
 		f("GET", unknown, 404, "")
 		f("DELETE", unknown, 404, "")

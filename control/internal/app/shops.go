@@ -1,0 +1,27 @@
+package app
+
+import (
+	"time"
+
+	"storefront.internal/control/internal/bootstrap"
+	"storefront.internal/control/internal/ingest"
+	"storefront.internal/control/internal/jobs"
+	"storefront.internal/control/internal/postgres"
+	"storefront.internal/control/internal/shop"
+	"storefront.internal/control/internal/webhook"
+)
+
+// shopWork wires what is done for shops behind their notifications and loads.
+func (c *connectors) shopWork(p connectorParts) *jobs.ShopWork {
+	return &jobs.ShopWork{
+		Refresher: ingest.New(p.archive, c.shops, p.metrics.ingest, time.Now),
+		Checker:   shop.NewChecker(c.shops, postgres.NewShops(p.pool, p.inserter)),
+		Loader:    bootstrap.NewLoader(p.archive, c.shops, p.metrics.ingest, time.Now),
+		Sweeper:   p.archive,
+	}
+}
+
+// receiver wires operation 12.
+func (c *connectors) receiver(p connectorParts) *webhook.Service {
+	return webhook.New(postgres.NewWebhooks(p.pool, p.inserter), c.providers, c.secrets, p.metrics.webhooks, time.Now)
+}

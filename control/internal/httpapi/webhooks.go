@@ -1,0 +1,36 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"storefront.internal/control/internal/webhook"
+)
+
+// webhooks is the path of operation 12. Any text is an endpoint or a provider: what is none is a 401 like a wrong signature.
+const webhooks = "/internal/v1/webhooks/{provider}/{endpoint_id}"
+
+// maxWebhookBody is the largest body that a provider may send.
+const maxWebhookBody = 5 << 20
+
+// deliverWebhook is operation 12. The bytes are read once and reach the signature as they came.
+func (a *API) deliverWebhook(ctx context.Context, r *request) (reply, error) {
+	body, release, err := a.bodies.read(r.http, maxWebhookBody)
+	if err != nil {
+		return reply{}, err
+	}
+	defer release()
+	h := r.http.Header
+	ping, err := a.cfg.Webhooks.Receive(ctx, &webhook.Request{
+		Caller: r.caller.Provider, Provider: r.params.provider, EndpointID: r.params.endpoint,
+		Signature: h.Get("X-Provider-Signature"), Body: body,
+		Topic: h.Get("X-Provider-Topic"), DeliveryID: h.Get("X-Provider-Delivery-Id"), TriggeredAt: h.Get("X-Provider-Triggered-At"),
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	if ping {
+		return reply{status: http.StatusOK}, nil
+	}
+	return reply{status: http.StatusAccepted}, nil
+}
