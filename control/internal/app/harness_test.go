@@ -87,7 +87,8 @@ func startBundle(t *testing.T, superURL, redisAddr, prefix string, change ...fun
 		"CONTROL_ERRORS_BASE=https://errors.test/", "CONTROL_KEYSET=" + string(keyset),
 		"CONTROL_CONNECTOR_TOKENS=tiendanube:" + connectorToken, "CONTROL_BACKEND_TOKENS=" + backendToken,
 		"CONTROL_APP_SECRETS=tiendanube/app-1:" + appSecret + ",tiendanube/app-2:" + appSecret + "-2,shopify/app-1:" + appSecret,
-		"CONTROL_WEBHOOK_URL=https://hooks.test/in",
+		"CONTROL_WEBHOOK_URL=https://hooks.test/in", "CONTROL_PRODUCTION=false", "CONTROL_PROVIDER_NETWORKS=127.0.0.1/32",
+		"CONTROL_PROVIDER_URLS=tiendanube=http://127.0.0.1:1/{store},shopify=http://127.0.0.1:1/{store},woocommerce=http://127.0.0.1:1/{store}",
 		"CONTROL_ENGINE_TOKENS=" + engineToken, "CONTROL_CONNECTOR_PEPPER=" + pepper,
 	})
 	if err != nil {

@@ -149,7 +149,7 @@ func TestConnectionIsShown(t *testing.T) {
 		if v.Provider != "tiendanube" || v.External != "101" || v.State != "active" || v.StoreID == "" || v.Installation.ID != got.InstallationID {
 			t.Fatalf("%+v", v)
 		}
-		return v.Installation.State == string(installation.StateOpened)
+		return v.Installation.State == string(installation.StateOpened) && v.Installation.Reason != ""
 	})
 	custom, _ := b.connect("c")
 	if a := b.call("GET", "/connections/"+custom, connectorToken, ""); a.status != 200 || strings.Contains(a.body, "installation") || !strings.Contains(a.body, `"provider":"custom"`) {
