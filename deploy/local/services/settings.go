@@ -26,6 +26,10 @@ type Settings struct {
 
 	EngineURL    string // empty: no engine is configured
 	EngineSecret string // the bearer token that the engine expects
+
+	ProviderURL string // of the fake provider, which also receives webhooks; empty: no app is configured, and nothing is installed
+	AppID       string // of our app there
+	AppSecret   string // what its webhooks are signed with
 }
 
 // ConnectorProvider is the provider of the connector principal's one token.
@@ -50,12 +54,19 @@ func (s Settings) Edge(listen, admin string) []string {
 
 // Control is the environment of a control that listens on the two addresses.
 func (s Settings) Control(listen, admin string) []string {
-	return []string{
+	env := []string{
 		"CONTROL_LISTEN=" + listen, "CONTROL_ADMIN_LISTEN=" + admin, "CONTROL_ERRORS_BASE=" + s.ErrorsBase,
 		"CONTROL_DATABASE_URL=" + s.as("control"), "CONTROL_REDIS_ADDRS=" + s.RedisAddr, "CONTROL_KEYSET_FILE=" + s.KeysetFile,
 		"CONTROL_CONNECTOR_TOKENS=" + ConnectorProvider + ":" + s.ConnectorToken, "CONTROL_BACKEND_TOKENS=" + s.BackendToken,
 		"CONTROL_ENGINE_TOKENS=" + s.EngineToken, "CONTROL_CONNECTOR_PEPPER=" + s.Pepper,
 	}
+	if s.ProviderURL != "" {
+		env = append(env,
+			"CONTROL_APP_SECRETS="+ConnectorProvider+"/"+s.AppID+":"+s.AppSecret, "CONTROL_WEBHOOK_URL="+s.ProviderURL+"/hooks",
+			"CONTROL_PROVIDER_URLS="+ConnectorProvider+"="+s.ProviderURL+"/tiendanube/2025-03/{store}",
+			"CONTROL_PROVIDER_NETWORKS=127.0.0.0/8", "CONTROL_PRODUCTION=false")
+	}
+	return env
 }
 
 // Migrate is the environment of `control migrate up`, which owns the schema.

@@ -49,19 +49,23 @@ curl -s '{BASE_URL}/v1/connections/{CONNECTION_ID}/storefront-signals' -H 'Autho
 
 curl -s '{ENGINE_URL}/debug/interactions?since=0'; echo
 
-  4. Read the item as a storefront does (the demo connector delivered it):
+  4. Read the item as a storefront does (the first load of the fake store brought it):
 
-curl -s '{BASE_URL}/v1/catalog/items/{ITEM_ID}' -H 'Authorization: Bearer {CUSTOM_STOREFRONT_KEY}'; echo
+curl -s '{BASE_URL}/v1/catalog/items/{ITEM_ID}' -H 'Authorization: Bearer {STOREFRONT_KEY}'; echo
+
+  5. Change it at the provider, let that send its webhook, and read what shoppers see now:
+
+curl -s -o /dev/null -X PUT '{PROVIDER_URL}/debug/products/{ITEM_EXTERNAL_ID}' -d '{"name":{"es":"Cambiado a las '"$(date +%T)"'"}}' && curl -s '{PROVIDER_URL}/debug/webhooks' -d '{"topic":"product/updated","external_id":"{ITEM_EXTERNAL_ID}"}' && sleep 2 && curl -s '{BASE_URL}/v1/catalog/items/{ITEM_ID}' -H 'Authorization: Bearer {STOREFRONT_KEY}'; echo
 `
 
 // printBanner says how to use the stack. The second command falls back to a Decision made for this banner, so that each of the
-// four works by itself.
+// five works by itself.
 func printBanner(w io.Writer, d demo, decisionID string, standIns bool, envFile string) {
 	if standIns {
 		fmt.Fprint(w, standInBanner)
 	}
 	fmt.Fprintf(w, "\n  Storefront is ready. Ctrl-C stops it; what PostgreSQL and Kafka hold is kept.\n\n")
-	for _, name := range []string{"BASE_URL", "INTERNAL_BASE_URL", "ENGINE_URL", "EDGE_ADMIN_URL", "CONTROL_ADMIN_URL", "RELAY_ADMIN_URL"} {
+	for _, name := range []string{"BASE_URL", "INTERNAL_BASE_URL", "ENGINE_URL", "PROVIDER_URL", "EDGE_ADMIN_URL", "CONTROL_ADMIN_URL", "RELAY_ADMIN_URL"} {
 		fmt.Fprintf(w, "  %-18s %s\n", name, d.get(name))
 	}
 	fmt.Fprintf(w, "  everything else    %s\n", envFile)

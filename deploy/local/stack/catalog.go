@@ -12,21 +12,20 @@ import (
 	"storefront.internal/deploy/local/services"
 )
 
-// fill lets the demo connector deliver its shop to the custom connection and answers the item of the shop's first product.
-// What an earlier run delivered is answered `duplicate`.
-func (s *Stack) fill(ctx context.Context) (itemID string, err error) {
+// fill lets the demo connector deliver its shop to the custom connection. What an earlier run delivered is answered `duplicate`.
+func (s *Stack) fill(ctx context.Context) error {
 	c := s.state.Connection
 	report, err := shop.Run(ctx, connector.Config{
 		BaseURL: s.url(s.ports.control), ConnectionID: c.ConnectionID, Token: c.Token, Log: s.say,
 	}, s.path("democonnector-"+c.ConnectionID+".json"))
 	if err != nil {
-		return "", fmt.Errorf("deliver the demo catalog: %w", err)
+		return fmt.Errorf("deliver the demo catalog: %w", err)
 	}
 	s.say("demo catalog: %s", report)
-	return report.FirstItem, s.engineKnows(ctx)
+	return s.engineKnows(ctx)
 }
 
-// engineKnows waits until the engine has read of the connection's products, so that the first recommendation is the engine's.
+// engineKnows waits until the engine has read of the custom connection's products, so that the first recommendation is the engine's.
 // The wait has an end: without the engine, recommendations come from the catalog.
 func (s *Stack) engineKnows(ctx context.Context) error {
 	question := map[string]any{"connection_id": s.state.Connection.ConnectionID, "decision_id": "dec_start", "placement": "home"}

@@ -23,20 +23,25 @@ func connect(ctx context.Context, api services.Internal, s *state) error {
 	case !connected(err):
 		return fmt.Errorf("create the custom connection: %w", err)
 	}
-	keys, err := api.Keys(ctx, s.Connection.ConnectionID)
+	return ensureKey(ctx, api, s.Connection.ConnectionID, &s.Key)
+}
+
+// ensureKey makes known a storefront key of a connection: the one that was remembered, or a new one.
+func ensureKey(ctx context.Context, api services.Internal, connectionID string, known *string) error {
+	keys, err := api.Keys(ctx, connectionID)
 	if err != nil {
 		return fmt.Errorf("list the storefront keys: %w", err)
 	}
 	for _, key := range keys {
-		if key.Secret != "" && key.Secret == s.Key {
+		if key.Secret != "" && key.Secret == *known {
 			return nil
 		}
 	}
-	key, err := api.IssueKey(ctx, s.Connection.ConnectionID)
+	key, err := api.IssueKey(ctx, connectionID)
 	if err != nil {
 		return fmt.Errorf("issue a storefront key: %w", err)
 	}
-	s.Key = key.Secret
+	*known = key.Secret
 	return nil
 }
 

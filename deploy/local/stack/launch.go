@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"syscall"
 
 	"storefront.internal/deploy/local/process"
@@ -45,6 +46,7 @@ func (s *Stack) prepareDatabase(ctx context.Context) error {
 		DecisionKeys: s.state.DecisionKeys, KeysetFile: s.path("keyset.json"),
 		ConnectorToken: s.state.ConnectorToken, BackendToken: s.state.BackendToken, EngineToken: s.state.EngineToken, Pepper: s.state.Pepper,
 		EngineURL: s.url(s.ports.engine), EngineSecret: s.state.EngineSecret,
+		ProviderURL: s.url(s.ports.provider), AppID: appID, AppSecret: s.state.AppSecret,
 	}
 	if err := s.shared.EnsureKeyset(ctx); err != nil {
 		return err
@@ -55,8 +57,19 @@ func (s *Stack) prepareDatabase(ctx context.Context) error {
 	return services.EnsureLogins(ctx, url, s.state.RolePassword)
 }
 
-// startServices starts the demo engine, the relay, control and the edge, in this order: whoever takes work comes last.
+// startServices starts the demo engine and the fake provider, the relay, control and the edge, in this order: whoever takes
+// work comes last.
 func (s *Stack) startServices(ctx context.Context) error {
+	if err := s.launch(ctx, "fakeprovider", []string{
+		"FAKEPROVIDER_LISTEN=" + project.Loopback(s.ports.provider), "FAKEPROVIDER_APP_SECRET=" + s.state.AppSecret,
+		"FAKEPROVIDER_PRODUCTS=" + strconv.Itoa(shopProducts), "FAKEPROVIDER_STORES=" + services.ConnectorProvider + ":" + shopID,
+		"FAKEPROVIDER_CONTROL=" + s.url(s.ports.control),
+		"FAKEPROVIDER_CONNECTOR_TOKENS=" + services.ConnectorProvider + ":" + s.state.ConnectorToken,
+	}, func(p *process.Process) error {
+		return p.WaitReady(ctx, func(context.Context) error { return dial(s.ports.provider) })
+	}); err != nil {
+		return err
+	}
 	if err := s.launch(ctx, "demoengine", []string{
 		"DEMOENGINE_LISTEN=" + project.Loopback(s.ports.engine), "DEMOENGINE_TOKEN=" + s.state.EngineSecret,
 		"DEMOENGINE_SNAPSHOTS_URL=" + s.url(s.ports.control), "DEMOENGINE_SNAPSHOTS_TOKEN=" + s.state.EngineToken,
@@ -87,7 +100,7 @@ func (s *Stack) launch(ctx context.Context, name string, env []string, ready fun
 		return err
 	}
 	s.running = append(s.running, p)
-	s.say("%-11s starting", name)
+	s.say("%-12s starting", name)
 	if err := ready(p); err != nil {
 		return fmt.Errorf("%w (its log is %s)", err, s.path(name+".log"))
 	}

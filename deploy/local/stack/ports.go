@@ -10,10 +10,10 @@ import (
 
 const defaultPortBase = 18080
 
-// ports of a stack: PORT_BASE and its neighbours. The gap is the fake provider's.
+// ports of a stack: PORT_BASE and its neighbours.
 type ports struct {
-	edge, control, engine, postgres, redis, kafka, kafkaController int
-	edgeAdmin, controlAdmin, relayAdmin                            int
+	edge, control, engine, provider, postgres, redis, kafka, kafkaController int
+	edgeAdmin, controlAdmin, relayAdmin                                      int
 }
 
 func portsFrom(base string) (ports, error) {
@@ -26,7 +26,7 @@ func portsFrom(base string) (ports, error) {
 		b = n
 	}
 	return ports{
-		edge: b, control: b + 1, engine: b + 2, postgres: b + 4, redis: b + 5, kafka: b + 6, kafkaController: b + 7,
+		edge: b, control: b + 1, engine: b + 2, provider: b + 3, postgres: b + 4, redis: b + 5, kafka: b + 6, kafkaController: b + 7,
 		edgeAdmin: b + 10, controlAdmin: b + 11, relayAdmin: b + 12,
 	}, nil
 }
@@ -34,7 +34,7 @@ func portsFrom(base string) (ports, error) {
 // free tells which port somebody else holds, before anything is started.
 func (p ports) free() error {
 	for _, port := range []int{
-		p.edge, p.control, p.engine, p.postgres, p.redis, p.kafka, p.kafkaController, p.edgeAdmin, p.controlAdmin, p.relayAdmin,
+		p.edge, p.control, p.engine, p.provider, p.postgres, p.redis, p.kafka, p.kafkaController, p.edgeAdmin, p.controlAdmin, p.relayAdmin,
 	} {
 		l, err := net.Listen("tcp", project.Loopback(port))
 		if err != nil {

@@ -1,5 +1,5 @@
-// Package stack is the local stack: backing services, the three services as the real binaries, the demo engine, and a connection
-// whose catalog the demo connector delivers, in the foreground. It owns the .run folder: logs, data, what has to be remembered
+// Package stack is the local stack: backing services, the three services as the real binaries, the demo engine, a store of the fake
+// provider that is installed and loaded, and a custom connection whose catalog the demo connector delivers, in the foreground. It owns the .run folder: logs, data, what has to be remembered
 // between runs, and demo.env, which appears only when everything is ready. Nothing of it is meant for production.
 package stack
 
@@ -17,6 +17,8 @@ import (
 	"storefront.internal/deploy/local/process"
 	"storefront.internal/deploy/local/project"
 	"storefront.internal/deploy/local/services"
+	"storefront.internal/shared/catalog"
+	"storefront.internal/shared/ident"
 )
 
 const readyWithin = 60 * time.Second
@@ -83,11 +85,20 @@ func (s *Stack) start(ctx context.Context) (err error) {
 	if err := s.state.save(s.path("state.json")); err != nil {
 		return err
 	}
-	itemID, err := s.fill(ctx)
+	if err := s.install(ctx, internal); err != nil {
+		return err
+	}
+	if err := s.fill(ctx); err != nil {
+		return err
+	}
+	externalID, err := s.firstPublished(ctx)
 	if err != nil {
 		return err
 	}
-	d := s.demo(itemID)
+	d := s.demo(externalID)
+	if err := readable(ctx, d); err != nil {
+		return err
+	}
 	decisionID, err := recommend(ctx, d)
 	if err != nil {
 		return err
@@ -158,16 +169,18 @@ func removeIfThere(path string) error {
 
 func (s *Stack) url(port int) string { return "http://" + project.Loopback(port) }
 
-func (s *Stack) demo(itemID string) demo {
-	c := s.state.Connection
+// demo is about the fake provider's store, whose product has the given id there, and about the custom connection.
+func (s *Stack) demo(externalID string) demo {
+	c, shop := s.state.Connection, s.state.Shop
 	return demo{
 		{"BASE_URL", s.url(s.ports.edge)},
 		{"INTERNAL_BASE_URL", s.url(s.ports.control)},
 		{"ERRORS_BASE", s.shared.ErrorsBase},
-		{"CONNECTION_ID", c.ConnectionID},
-		{"STOREFRONT_KEY", s.state.Key},
-		{"ITEM_ID", itemID},
-		{"EXTERNAL_STORE_ID", s.state.ExternalStoreID},
+		{"CONNECTION_ID", shop.ConnectionID},
+		{"STOREFRONT_KEY", s.state.ShopKey},
+		{"ITEM_ID", string(catalog.NewItemID(ident.ConnectionID(shop.ConnectionID), externalID))},
+		{"ITEM_EXTERNAL_ID", externalID},
+		{"EXTERNAL_STORE_ID", shopID},
 		{"CONNECTOR_TOKEN", s.state.ConnectorToken},
 		{"CONNECTOR_PROVIDER", services.ConnectorProvider},
 		{"BACKEND_TOKEN", s.state.BackendToken},
@@ -175,6 +188,10 @@ func (s *Stack) demo(itemID string) demo {
 		{"CUSTOM_CONNECTION_ID", c.ConnectionID},
 		{"CUSTOM_CONNECTOR_TOKEN", c.Token},
 		{"CUSTOM_STOREFRONT_KEY", s.state.Key},
+		{"PROVIDER_APP_ID", s.shared.AppID},
+		{"PROVIDER_APP_SECRET", s.shared.AppSecret},
+		{"PROVIDER_URL", s.shared.ProviderURL},
+		{"WEBHOOK_ENDPOINT_ID", shop.EndpointID},
 		{"ENGINE_URL", s.shared.EngineURL},
 		{"DATABASE_URL", s.shared.Database},
 		{"REDIS_ADDR", s.set.RedisAddr},

@@ -58,6 +58,28 @@ func TestStateIsRemembered(t *testing.T) {
 	}
 }
 
+// A state that was written before there were fake stores lacks their secrets, and gets them once.
+func TestOlderStateIsCompleted(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "state.json")
+	if err := os.WriteFile(path, []byte(`{"pepper":"kept"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first, err := loadState(path)
+	if err != nil || first.Pepper != "kept" || !strings.HasPrefix(first.AccessToken, "demo-") || first.AppSecret == "" {
+		t.Fatalf("got %+v, %v", first, err)
+	}
+	if second, err := loadState(path); err != nil || second != first {
+		t.Errorf("again %+v, %v, want %+v", second, err, first)
+	}
+	if err := os.WriteFile(path, []byte(`{`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loadState(path); err == nil {
+		t.Error("half a file was taken")
+	}
+}
+
 func TestOneStackAtATime(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lock")
@@ -88,7 +110,7 @@ func TestBannerNamesStandInsAndFillsCommands(t *testing.T) {
 	t.Parallel()
 	d := demo{
 		{"BASE_URL", "http://edge"}, {"CONNECTION_ID", "con_1"}, {"STOREFRONT_KEY", "spk_1"}, {"ITEM_ID", "itm_1"}, {"ENGINE_URL", "http://engine"},
-		{"CUSTOM_STOREFRONT_KEY", "spk_2"},
+		{"ITEM_EXTERNAL_ID", "1001"}, {"PROVIDER_URL", "http://fake"},
 	}
 	var loud, quiet bytes.Buffer
 	printBanner(&loud, d, "dec_1", true, "demo.env")
@@ -96,7 +118,7 @@ func TestBannerNamesStandInsAndFillsCommands(t *testing.T) {
 	if !strings.Contains(loud.String(), "FORGETS") || strings.Contains(quiet.String(), "FORGETS") {
 		t.Error("only stand-ins forget")
 	}
-	for _, name := range []string{"{BASE_URL}", "{CONNECTION_ID}", "{STOREFRONT_KEY}", "{ITEM_ID}", "{ENGINE_URL}", "{DECISION_ID}", "{CUSTOM_STOREFRONT_KEY}"} {
+	for _, name := range []string{"{BASE_URL}", "{CONNECTION_ID}", "{STOREFRONT_KEY}", "{ITEM_ID}", "{ENGINE_URL}", "{DECISION_ID}", "{PROVIDER_URL}", "{ITEM_EXTERNAL_ID}"} {
 		if strings.Contains(quiet.String(), name) {
 			t.Errorf("%s was not filled in", name)
 		}

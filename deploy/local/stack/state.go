@@ -21,7 +21,11 @@ type state struct {
 	EngineToken    string `json:"engine_token"`
 	EngineSecret   string `json:"engine_secret"`
 	Pepper         string `json:"pepper"`
+	AppSecret      string `json:"app_secret"`   // of our app at the fake provider
+	AccessToken    string `json:"access_token"` // to the store there
 
+	Shop            services.Installed  `json:"shop"` // the store of the fake provider
+	ShopKey         string              `json:"shop_key"`
 	ExternalStoreID string              `json:"external_store_id"`
 	Connection      services.Connection `json:"connection"`
 	Key             string              `json:"key"`
@@ -36,11 +40,13 @@ func newState() state {
 		EngineToken:     secret(),
 		EngineSecret:    secret(),
 		Pepper:          secret(),
+		AppSecret:       secret(),
+		AccessToken:     "demo-" + secret(),
 		ExternalStoreID: "demo-store",
 	}
 }
 
-// loadState reads what an earlier run wrote, or makes a new state.
+// loadState reads what an earlier run wrote, or makes a new state. What an earlier version did not have is new.
 func loadState(path string) (state, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -50,8 +56,11 @@ func loadState(path string) (state, error) {
 	if err != nil {
 		return state{}, err
 	}
-	var s state
-	return s, json.Unmarshal(text, &s)
+	s := newState()
+	if err := json.Unmarshal(text, &s); err != nil {
+		return state{}, err
+	}
+	return s, s.save(path)
 }
 
 func (s state) save(path string) error {
