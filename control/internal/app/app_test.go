@@ -80,20 +80,37 @@ func TestConfigurationFaults(t *testing.T) {
 	f("short pepper", "CONTROL_CONNECTOR_PEPPER", "CONTROL_CONNECTOR_PEPPER=canary")
 	f("errors base", "CONTROL_ERRORS_BASE", "CONTROL_ERRORS_BASE=https://e")
 	f("errors base", "CONTROL_ERRORS_BASE", "CONTROL_ERRORS_BASE=e/")
+	f("app secret", "CONTROL_APP_SECRETS", "CONTROL_APP_SECRETS=tiendanube/1:canary")
+	f("no webhook URL", "CONTROL_WEBHOOK_URL", "CONTROL_APP_SECRETS=tiendanube/1:canary-1")
+	f("webhook URL without TLS", "CONTROL_WEBHOOK_URL", "CONTROL_WEBHOOK_URL=http://hooks.test")
+	f("webhook URL with a query", "CONTROL_WEBHOOK_URL", "CONTROL_WEBHOOK_URL=https://hooks.test/?x")
+	f("provider URLs in production", "CONTROL_PRODUCTION", "CONTROL_PROVIDER_URLS=tiendanube=http://127.0.0.1/{store}")
+	f("networks in production", "CONTROL_PRODUCTION", "CONTROL_PROVIDER_NETWORKS=127.0.0.1/32")
+	f("provider URL", "CONTROL_PROVIDER_URLS", "CONTROL_PRODUCTION=false", "CONTROL_PROVIDER_URLS=vtex=http://127.0.0.1/{store}")
+	f("provider URL without store", "CONTROL_PROVIDER_URLS", "CONTROL_PRODUCTION=false", "CONTROL_PROVIDER_URLS=shopify=http://127.0.0.1/")
+	f("network", "CONTROL_PROVIDER_NETWORKS", "CONTROL_PRODUCTION=false", "CONTROL_PROVIDER_NETWORKS=127.0.0.1")
 	f("listen", "CONTROL_LISTEN", "CONTROL_LISTEN=8081")
 	f("unknown", "CONTROL_BACKEND_TOKEN", "CONTROL_BACKEND_TOKEN=canary")
 }
 
 func TestCommands(t *testing.T) {
 	t.Parallel()
+	input := ""
 	run := func(args ...string) (int, string, string) {
 		var out, errs strings.Builder
-		code := Main(context.Background(), args, nil, &out, &errs)
+		code := Main(context.Background(), args, nil, strings.NewReader(input), &out, &errs)
 		return code, out.String(), errs.String()
 	}
-	code, out, _ := run("keyset", "new")
-	if _, err := seal.Parse([]byte(out)); code != exitOK || err != nil || strings.Count(out, "\n") != 1 {
-		t.Errorf("keyset new: %d, %v, %q", code, err, out)
+	for _, step := range []string{"new", "add", "promote", "retire"} {
+		code, out, _ := run("keyset", step)
+		if _, err := seal.Parse([]byte(out)); code != exitOK || err != nil || strings.Count(out, "\n") != 1 || out == input {
+			t.Errorf("keyset %s: %d, %v, %q", step, code, err, out)
+		}
+		input = out
+	}
+	input = "canary"
+	if code, _, errs := run("keyset", "add"); code != exitFailed || strings.Contains(errs, "canary") {
+		t.Errorf("no keyset: %d %s", code, errs)
 	}
 	if code, _, errs := run("serve"); code != exitFailed || !strings.Contains(errs, "CONTROL_DATABASE_URL") {
 		t.Errorf("serve without configuration: %d %s", code, errs)

@@ -20,6 +20,9 @@ const usage = `control [serve]          serve the internal surface (default)
 control migrate up       bring the database to this binary's schema; a second migrator waits for the first
 control migrate status   print the schema's versions; exit 1 when they are behind
 control keyset new       print a fresh keyset for CONTROL_KEYSET
+control keyset add       print the keyset of standard input with a fresh key beside the primary one
+control keyset promote   print it with the newest key as the primary one
+control keyset retire    print it with the primary key alone, once nothing is sealed by another
 control reference config print the table of CONFIG.md
 control reference metrics print the table of METRICS.md
 `
@@ -32,13 +35,16 @@ const (
 )
 
 // Main runs a command and returns the exit code.
-func Main(ctx context.Context, args, environ []string, out, errs io.Writer) int {
+func Main(ctx context.Context, args, environ []string, in io.Reader, out, errs io.Writer) int {
 	commands := map[string]func() error{
 		"":                  func() error { return serve(ctx, environ, out) },
 		"serve":             func() error { return serve(ctx, environ, out) },
 		"migrate up":        func() error { return migrateUp(ctx, environ) },
 		"migrate status":    func() error { return migrateStatus(ctx, environ, out) },
 		"keyset new":        func() error { return newKeyset(out) },
+		"keyset add":        func() error { return changeKeyset(in, out, seal.Add) },
+		"keyset promote":    func() error { return changeKeyset(in, out, seal.Promote) },
+		"keyset retire":     func() error { return changeKeyset(in, out, seal.Retire) },
 		"reference config":  func() error { return emit(out, ConfigReference()) },
 		"reference metrics": func() error { return emit(out, MetricsReference()) },
 	}
@@ -121,6 +127,21 @@ func newKeyset(out io.Writer) error {
 		return err
 	}
 	return emit(out, strings.TrimSpace(string(keyset))+"\n")
+}
+
+// maxKeyset bounds what is read of a keyset, in bytes.
+const maxKeyset = 1 << 20
+
+func changeKeyset(in io.Reader, out io.Writer, change func([]byte) ([]byte, error)) error {
+	keyset, err := io.ReadAll(io.LimitReader(in, maxKeyset))
+	if err != nil {
+		return fmt.Errorf("read keyset: %w", err)
+	}
+	changed, err := change(keyset)
+	if err != nil {
+		return err
+	}
+	return emit(out, strings.TrimSpace(string(changed))+"\n")
 }
 
 func emit(out io.Writer, text string) error {

@@ -41,7 +41,7 @@ func TestMigrateIsOneCommandForMany(t *testing.T) {
 	environ := []string{"CONTROL_DATABASE_URL=" + url, "CONTROL_LISTEN=not read"}
 	run := func(args ...string) (int, string) {
 		var out, errs strings.Builder
-		code := Main(t.Context(), args, environ, &out, &errs)
+		code := Main(t.Context(), args, environ, strings.NewReader(""), &out, &errs)
 		return code, out.String() + errs.String()
 	}
 	if code, text := run("migrate", "status"); code != exitFailed || !strings.Contains(text, "schema: 0") {
@@ -128,9 +128,19 @@ func TestRolesSufficeAndNoMore(t *testing.T) {
 		`SELECT store_profile FROM control.connections`, `SELECT token_hmac FROM control.connector_tokens`,
 		`SELECT 1 FROM control.river_job`, `UPDATE control.key_version SET version = 9`,
 		`INSERT INTO control.api_keys (api_key_id) VALUES ('key_x')`, `UPDATE control.api_keys SET revoked_at = NULL`, `DELETE FROM control.api_keys`)
+	f("storefront_edge", false,
+		`SELECT 1 FROM control.installations`, `SELECT 1 FROM control.credentials`, `SELECT 1 FROM control.endpoints`,
+		`SELECT 1 FROM control.webhook_deliveries`, `SELECT 1 FROM control.bootstrap_runs`)
 	f("storefront_relay", false,
+		`SELECT 1 FROM control.installations`, `SELECT 1 FROM control.credentials`, `SELECT 1 FROM control.endpoints`,
+		`SELECT 1 FROM control.webhook_deliveries`, `SELECT 1 FROM control.bootstrap_runs`,
 		`SELECT 1 FROM control.observations`, `SELECT 1 FROM control.aggregates`, `SELECT 1 FROM control.entities`,
 		`SELECT 1 FROM control.api_keys`, `SELECT 1 FROM control.connections`, `SELECT 1 FROM control.connector_tokens`, `SELECT 1 FROM control.river_job`)
+	f("storefront_control", true, `DELETE FROM control.credentials`)
+	f("storefront_control", false,
+		`DELETE FROM control.installations`, `UPDATE control.installations SET connection_id = 'con_x'`, `UPDATE control.credentials SET connection_id = 'con_x'`,
+		`DELETE FROM control.endpoints`, `UPDATE control.endpoints SET connection_id = 'con_x'`, `UPDATE control.endpoints SET topic = 'x'`,
+		`DELETE FROM control.webhook_deliveries`, `UPDATE control.webhook_deliveries SET raw = ''`, `DELETE FROM control.bootstrap_runs`)
 	f("storefront_control", true,
 		`DELETE FROM control.river_job`, `INSERT INTO control.river_leader (elected_at, expires_at, leader_id) VALUES (now(), now(), 'x')`,
 		`UPDATE control.river_queue SET updated_at = now()`, `DELETE FROM control.river_notification`, `SELECT version FROM control.river_migration`)
