@@ -92,6 +92,18 @@ func TestAWebhookReachesTheUseCaseUntouched(t *testing.T) {
 	}
 }
 
+func TestTheFormOfARawBody(t *testing.T) {
+	t.Parallel()
+	for raw, form := range map[string]string{`{"id": 1 }`: "application/json", "": "", "{\"id\":1}\n{\"id\":2}": "application/jsonl"} {
+		b := newBundle(t, allTokens())
+		b.fake.raw = raw
+		w := b.call(http.MethodGet, "/internal/v1/observations/obs_1/raw", engineToken, nil)
+		if w.Code != 200 || w.Body.String() != raw || w.Header().Get("Content-Type") != form || w.Header().Get("Content-Digest") == "" {
+			t.Errorf("%q: %d %v %q", raw, w.Code, w.Header(), w.Body)
+		}
+	}
+}
+
 func TestARunningLoadIsNamed(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, allTokens())

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"net/http"
 	"strings"
 
@@ -51,7 +52,14 @@ func (a *API) rawSnapshot(ctx context.Context, r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return withDigest(r.http, reply{status: http.StatusOK, contentType: "application/json", body: raw}), nil
+	rep := reply{status: http.StatusOK, contentType: "application/json", body: raw}
+	switch {
+	case len(raw) == 0: // of a delete
+		rep.body = nil
+	case !json.Valid(raw): // the provider sent it in more than one piece
+		rep.contentType = "application/jsonl"
+	}
+	return withDigest(r.http, rep), nil
 }
 
 // withDigest adds the strong validator and the digest (RFC 9530) of the body, and turns the answer into a 304 when the

@@ -98,7 +98,7 @@ func (w *recomposeWorker) Work(ctx context.Context, job *river.Job[recompose]) e
 
 // Timeout implements river.Worker. A job that is ended begins anew and finds what it did done.
 func (w *recomposeWorker) Timeout(*river.Job[recompose]) time.Duration {
-	return rescueAfter - time.Minute
+	return longTimeout
 }
 
 // NextRetry implements river.Worker.

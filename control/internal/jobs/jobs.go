@@ -29,7 +29,8 @@ const (
 	workers          = 8
 	pushWorkers      = 4
 	recomposeWorkers = 2
-	rescueAfter      = 5 * time.Minute
+	rescueAfter      = time.Minute     // but not before its own timeout
+	longTimeout      = 4 * time.Minute // of work that takes many steps
 )
 
 // Inserter enqueues jobs.

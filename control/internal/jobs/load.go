@@ -15,7 +15,6 @@ import (
 const (
 	queueLoad   = "shop_load"
 	loadWorkers = 4
-	loadTimeout = 4 * time.Minute
 )
 
 // How often runs that nobody works are looked for, and shops are caught up with.
@@ -67,7 +66,7 @@ func (w *loadWorker) Work(ctx context.Context, job *river.Job[load]) error {
 }
 
 // Timeout implements river.Worker.
-func (w *loadWorker) Timeout(*river.Job[load]) time.Duration { return loadTimeout }
+func (w *loadWorker) Timeout(*river.Job[load]) time.Duration { return longTimeout }
 
 // NextRetry implements river.Worker.
 func (w *loadWorker) NextRetry(job *river.Job[load]) time.Time { return nextPush(job.Attempt) }
@@ -103,7 +102,7 @@ func (w *catchUpWorker) Work(ctx context.Context, job *river.Job[catchUp]) error
 }
 
 // Timeout implements river.Worker.
-func (w *catchUpWorker) Timeout(*river.Job[catchUp]) time.Duration { return loadTimeout }
+func (w *catchUpWorker) Timeout(*river.Job[catchUp]) time.Duration { return longTimeout }
 
 type resumeLoads struct{}
 

@@ -12,6 +12,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"storefront.internal/control/internal/observation"
+	"storefront.internal/control/internal/provider"
 	"storefront.internal/control/internal/shop"
 	"storefront.internal/shared/catalog"
 	"storefront.internal/shared/fault"
@@ -102,10 +103,10 @@ func (w *refreshWorker) Work(ctx context.Context, job *river.Job[refresh]) error
 func (w *refreshWorker) NextRetry(job *river.Job[refresh]) time.Time { return nextPush(job.Attempt) }
 
 // worked tells River what became of work for a shop. What is left undone of a shop that is closed, or is not there, is
-// found when it comes back.
+// found when it comes back; what the provider rejects is not asked for once more.
 func worked(again time.Duration, err error) error {
 	switch {
-	case errors.Is(err, shop.ErrClosed) || fault.Is(err, fault.NotFound):
+	case errors.Is(err, shop.ErrClosed), errors.As(err, new(*provider.Rejected)), fault.Is(err, fault.NotFound):
 		return river.JobCancel(err)
 	case err != nil:
 		return err

@@ -16,7 +16,7 @@ import (
 const (
 	queueInstall   = "installation"
 	installWorkers = 8
-	installTimeout = 4 * time.Minute // below rescueAfter
+	installTimeout = longTimeout
 )
 
 // How often sagas whose runner died are looked for, how long an attempt is overdue then, and how often subscriptions

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"storefront.internal/control/internal/bootstrap"
 	"storefront.internal/shared/catalog"
 	"storefront.internal/shared/ident"
 )
@@ -50,25 +51,41 @@ func (c *Catalog) ResumeLoads(ctx context.Context) error {
 	return Translate("resume loads", err)
 }
 
+// A shop that was not loaded for a day is due: a catch-up does not find what was deleted.
 const selectInstalled = `
-SELECT c.connection_id
+SELECT c.connection_id,
+    NOT EXISTS (SELECT FROM control.bootstrap_runs r WHERE r.connection_id = c.connection_id AND r.created_at > now() - interval '1 day')
 FROM control.connections c
 JOIN control.installations i ON i.connection_id = c.connection_id
 WHERE c.state = 'active' AND i.state = 'completed'
 ORDER BY c.connection_id`
 
-// RequestCatchUps enqueues the catch-up of every installed shop.
+// RequestCatchUps enqueues the catch-up of every installed shop, or its load when that is due.
 func (c *Catalog) RequestCatchUps(ctx context.Context) error {
 	err := c.inTx(ctx, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, selectInstalled)
 		if err != nil {
 			return err
 		}
-		all, err := pgx.CollectRows(rows, pgx.RowTo[ident.ConnectionID])
-		for _, conn := range all {
-			err = errors.Join(err, c.jobs.EnqueueCatchUp(ctx, tx, conn))
+		type installed struct {
+			ID  ident.ConnectionID
+			Due bool
 		}
-		return err
+		all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[installed])
+		if err != nil {
+			return err
+		}
+		for _, one := range all {
+			if one.Due {
+				_, err = openRun(ctx, tx, c.jobs, bootstrap.NewRun(one.ID, nil, time.Now()))
+			} else {
+				err = c.jobs.EnqueueCatchUp(ctx, tx, one.ID)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	return Translate("request catch-ups", err)
 }
