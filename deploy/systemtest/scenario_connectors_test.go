@@ -1,0 +1,244 @@
+package systemtest
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"storefront.internal/deploy/demoengine/engine"
+	"storefront.internal/deploy/fakeprovider/fake"
+	"storefront.internal/deploy/local/services"
+)
+
+// Stores of a platform on real processes: each is installed by operation 5 and loaded, and then its catalog follows the provider
+// whatever the webhooks do. Each case has a store of its own.
+func TestConnectors(t *testing.T) {
+	t.Parallel()
+	p := newPlatform(t, fake.Config{Products: 60, Orders: 3, Unthrottled: true})
+	x := newTopology(t, p.configure)
+	p.deliversTo(x)
+	edge := x.edge()
+	x.relay()
+	for name, f := range map[string]func(s *store, edge *node){
+		"a change is told": changeIsTold, "webhooks are doubled": doubledWebhooks, "webhooks are forged": forgedWebhooks,
+		"webhooks are lost": lostWebhooks, "a deletion": deletionIsConfirmed, "installing again": installedAgain,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			y := *x // the same deployment, with this test's clean-up
+			y.t = t
+			s := y.opens(p)
+			run := s.loaded()
+			if run.Resources["product"].Read != 60 {
+				t.Errorf("run %+v", run)
+			}
+			check(t, s.subscribed())
+			f(s, edge)
+			eventually(t, 20*time.Second, "the provider's truth", s.truth)
+		})
+	}
+}
+
+// changeIsTold: a product changes, and one is made; shoppers read both within seconds, and the engine is told and reads the provider's bytes.
+func changeIsTold(s *store, edge *node) {
+	t := s.t
+	check(t, s.truth())
+	s.reads(t, edge, s.item("1002"), "what the load brought", func(i itemAnswer) bool { return i.Status == http.StatusOK || gone(i) })
+	s.change("1001", "Antes")
+	s.announce(webhook{Topic: "product/updated", ExternalID: "1001"}, http.StatusAccepted)
+	before := s.reads(t, edge, s.item("1001"), "the first change", titled("Antes"))
+	begun := time.Now()
+	s.change("1001", "Después")
+	s.announce(webhook{Topic: "product/updated", ExternalID: "1001"}, http.StatusAccepted)
+	after := s.reads(t, edge, s.item("1001"), "the change", titled("Después"))
+	t.Logf("a change at the provider reached a reading edge after %s", time.Since(begun))
+	if after.Revision <= before.Revision {
+		t.Errorf("refresh_revision went from %d to %d", before.Revision, after.Revision)
+	}
+	s.change("9001", "Nuevo")
+	s.announce(webhook{Topic: "product/created", ExternalID: "9001"}, http.StatusAccepted)
+	s.reads(t, edge, s.item("9001"), "the new product", titled("Nuevo"))
+	eventually(t, 30*time.Second, "the engine reads", func() error {
+		for _, r := range s.x.engine.Readings(0) {
+			if r.ConnectionID == s.connection && r.ExternalID == "9001" && r.Result == engine.SnapshotRead {
+				return nil
+			}
+		}
+		return fmt.Errorf("it has not read product 9001")
+	})
+}
+
+// doubledWebhooks: deliveries with the same body are all taken, since each may tell of another change, and the last change is the
+// one that stays.
+func doubledWebhooks(s *store, edge *node) {
+	const changes, each = 5, 8
+	for i := range changes {
+		s.change("1001", fmt.Sprint("Cambio ", i+1))
+		s.announce(webhook{Topic: "product/updated", ExternalID: "1001", Repeat: each}, http.StatusAccepted)
+	}
+	s.reads(s.t, edge, s.item("1001"), "the last change", titled(fmt.Sprint("Cambio ", changes)))
+	if n := s.deliveries(); n != changes*each {
+		s.t.Errorf("%d deliveries were taken, %d were sent", n, changes*each)
+	}
+	if n := s.revision("1001"); n < 2 || n > changes+1 {
+		s.t.Errorf("%d changes made revision %d", changes, n)
+	}
+}
+
+// forgedWebhooks: what the provider did not sign is refused and leaves nothing, whatever is wrong with it, and the answer does
+// not tell what.
+func forgedWebhooks(s *store, edge *node) {
+	t := s.t
+	s.change("1001", "Real")
+	s.announce(webhook{Topic: "product/updated", ExternalID: "1001"}, http.StatusAccepted)
+	s.reads(t, edge, s.item("1001"), "the change", titled("Real"))
+	for _, forge := range []string{"signature", "body", "missing"} {
+		s.announce(webhook{Topic: "product/updated", ExternalID: "1001", Repeat: 2, Forge: forge}, http.StatusUnauthorized)
+	}
+	body := []byte(`{"store_id":` + s.id + `,"event":"product/updated","id":1001}`)
+	endpoint, signature := "/tiendanube/"+s.installed.EndpointID, sign(body)
+	if status, text := s.hand(endpoint, signature, body); status != http.StatusAccepted || len(text) != 0 {
+		t.Errorf("a sound delivery: %d %s", status, text)
+	}
+	foreign := []byte(`{"store_id":1,"event":"product/updated","id":1001}`)
+	want := -1
+	var first []byte
+	for _, f := range []struct {
+		path, signature string
+		body            []byte
+	}{
+		{endpoint, sign([]byte("other")), body}, {endpoint, "", body}, {"/tiendanube/whe_" + strings.Repeat("a", 32), signature, body},
+		{"/shopify/" + s.installed.EndpointID, signature, body}, {"/nobody/" + s.installed.EndpointID, signature, body},
+		{endpoint, sign(foreign), foreign}, // our secret, another store
+	} {
+		status, text := s.hand(f.path, f.signature, f.body)
+		text = withoutRequestID(text)
+		if want < 0 {
+			want, first = status, text
+		}
+		if status != http.StatusUnauthorized || !bytes.Equal(text, first) {
+			t.Errorf("%s: %d %s, the first was %d %s", f.path, status, text, want, first)
+		}
+	}
+	if n := s.deliveries(); n != 2 {
+		t.Errorf("%d deliveries were taken, 2 are sound", n)
+	}
+}
+
+func sign(body []byte) string {
+	mac := hmac.New(sha256.New, []byte(platformSecret))
+	mac.Write(body)
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// hand makes one call of operation 12.
+func (s *store) hand(path, signature string, body []byte) (int, []byte) {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.x.api.BaseURL+"/internal/v1/webhooks"+path, bytes.NewReader(body))
+	check(s.t, err)
+	r.Header.Set("Authorization", "Bearer "+s.x.settings.ConnectorToken)
+	r.Header.Set("Content-Type", "application/octet-stream")
+	if signature != "" {
+		r.Header.Set("X-Provider-Signature", signature)
+	}
+	res, err := wire.Do(r)
+	check(s.t, err)
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	check(s.t, err)
+	return res.StatusCode, text
+}
+
+// lostWebhooks: a change that nobody told of is found by the catch-up, which comes by itself every ten minutes and here at once; a
+// deletion that nobody told of by the next load (operation 8).
+func lostWebhooks(s *store, edge *node) {
+	t := s.t
+	s.change("1001", "Sin aviso")
+	s.change("9002", "Nacido sin aviso")
+	_, err := s.x.pool.Exec(t.Context(), `INSERT INTO control.river_job (kind, args, max_attempts, queue)
+		VALUES ('catch_up', jsonb_build_object('connection_id', $1::text), 5, 'shop_load')`, s.connection)
+	check(t, err)
+	s.reads(t, edge, s.item("1001"), "the change", titled("Sin aviso"))
+	s.reads(t, edge, s.item("9002"), "the new product", titled("Nacido sin aviso"))
+	s.debug(http.MethodDelete, "products/9002", nil, nil)
+	id, err := s.x.api.Bootstrap(t.Context(), s.connection)
+	check(t, err)
+	eventually(t, 20*time.Second, "the second load", func() error {
+		run, err := s.x.api.Run(t.Context(), s.connection, id)
+		if err == nil && (run.State != "completed" || run.Resources["product"].Deleted != 1) {
+			err = fmt.Errorf("run %+v", run)
+		}
+		return err
+	})
+	s.reads(t, edge, s.item("9002"), "the deletion", gone)
+}
+
+// deletionIsConfirmed: only the provider's own "not found" deletes; one that is told of a product that is there changes nothing.
+func deletionIsConfirmed(s *store, edge *node) {
+	t := s.t
+	for _, id := range []string{"1001", "1003"} {
+		s.change(id, "Queda "+id)
+		s.announce(webhook{Topic: "product/updated", ExternalID: id}, http.StatusAccepted)
+		s.reads(t, edge, s.item(id), "the change", titled("Queda "+id))
+	}
+	s.announce(webhook{Topic: "product/deleted", ExternalID: "1003"}, http.StatusAccepted)
+	s.debug(http.MethodDelete, "products/1001", nil, nil)
+	s.announce(webhook{Topic: "product/deleted", ExternalID: "1001", Repeat: 2}, http.StatusAccepted)
+	s.reads(t, edge, s.item("1001"), "the deletion", gone)
+	s.announce(webhook{Topic: "product/updated", ExternalID: "1001"}, http.StatusAccepted) // a late one
+	s.change("1003", "Sigue")
+	s.announce(webhook{Topic: "product/updated", ExternalID: "1003"}, http.StatusAccepted)
+	s.reads(t, edge, s.item("1003"), "the one that stays", titled("Sigue"))
+	s.reads(t, edge, s.item("1001"), "the deletion", gone)
+	s.change("1001", "Vuelve")
+	s.announce(webhook{Topic: "product/created", ExternalID: "1001"}, http.StatusAccepted)
+	s.reads(t, edge, s.item("1001"), "the product again", titled("Vuelve"))
+}
+
+// installedAgain: a merchant takes the app out, which destroys the credential, and lets it in again: the same connection goes on with
+// one set of subscriptions and with what changed meanwhile.
+func installedAgain(s *store, edge *node) {
+	t := s.t
+	again := s.install("demo-" + randomHex(8))
+	if want := s.installed; again.Created || again.ConnectionID != want.ConnectionID || again.EndpointID != want.EndpointID {
+		t.Errorf("again: %+v, first %+v", again, want)
+	}
+	s.loaded()
+	check(t, s.subscribed())
+	s.debug(http.MethodPost, "stores", map[string]string{"state": "uninstalled"}, nil)
+	s.announce(webhook{Topic: "app/uninstalled"}, http.StatusAccepted)
+	s.awaitState("uninstalled")
+	if n := s.x.number("SELECT count(*) FROM control.credentials WHERE connection_id = $1", s.connection); n != 0 {
+		t.Error("the credential is still there")
+	}
+	s.change("1001", "Mientras tanto")
+	if again = s.install("demo-" + randomHex(8)); again.Created || again.ConnectionID != s.connection {
+		t.Errorf("after the uninstallation: %+v", again)
+	}
+	s.loaded()
+	s.awaitState("active")
+	check(t, s.subscribed())
+	s.reads(t, edge, s.item("1001"), "the change", titled("Mientras tanto"))
+}
+
+func (s *store) awaitState(want string) {
+	s.t.Helper()
+	eventually(s.t, 20*time.Second, "state "+want, func() error {
+		ctx, cancel := context.WithTimeout(s.t.Context(), 5*time.Second)
+		defer cancel()
+		var got services.Progress
+		got, err := s.x.api.Progress(ctx, s.connection)
+		if err == nil && got.State != want {
+			err = fmt.Errorf("state %s", got.State)
+		}
+		return err
+	})
+}
