@@ -15,4 +15,6 @@ const (
 	DeliverLeased     = "deliver.leased"
 	DeliverSent       = "deliver.sent"
 	DeliverAnswered   = "deliver.answered"
+	SagaCalling       = "saga.calling" // before each call of an installation to its provider
+	SagaCalled        = "saga.called"  // behind it, before anything is stored
 )

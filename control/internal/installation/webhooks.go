@@ -3,10 +3,12 @@ package installation
 import (
 	"context"
 	"strings"
+	"time"
 
 	"storefront.internal/control/internal/appsecret"
 	"storefront.internal/control/internal/provider"
 	"storefront.internal/control/internal/shop"
+	"storefront.internal/shared/crashpoint"
 	"storefront.internal/shared/ident"
 )
 
@@ -40,33 +42,49 @@ func (w *Webhooks) Reconcile(ctx context.Context, s shop.Opened, appID string, b
 		return done, err
 	}
 	wanted := w.wanted(s.Adapter, appID, all)
-	if err := before(ctx); err != nil {
-		return done, err
-	}
-	present, err := s.Adapter.Subscriptions(ctx, s.Store)
+	var present []provider.Subscription
+	err = call(ctx, before, func(ctx context.Context) error {
+		present, err = s.Adapter.Subscriptions(ctx, s.Store)
+		return err
+	})
 	if err != nil {
 		return done, err
 	}
 	missing, excess := w.plan(s.Adapter.Name(), wanted, present)
 	for _, sub := range excess {
-		if err := before(ctx); err != nil {
-			return done, err
-		}
-		if err := s.Adapter.Unsubscribe(ctx, s.Store, sub.ID); err != nil {
+		err := call(ctx, before, func(ctx context.Context) error { return s.Adapter.Unsubscribe(ctx, s.Store, sub.ID) })
+		if err != nil {
 			return done, err
 		}
 		done.Removed++
 	}
 	for _, sub := range missing {
-		if err := before(ctx); err != nil {
-			return done, err
-		}
-		if _, err := s.Adapter.Subscribe(ctx, s.Store, sub); err != nil {
+		err := call(ctx, before, func(ctx context.Context) error {
+			_, err := s.Adapter.Subscribe(ctx, s.Store, sub)
+			return err
+		})
+		if err != nil {
 			return done, err
 		}
 		done.Made++
 	}
 	return done, nil
+}
+
+// callFor bounds a call of the adapter, which may be of several pages: below what a lease lasts.
+const callFor = leaseFor - 10*time.Second
+
+// call makes one call behind before.
+func call(ctx context.Context, before, do func(context.Context) error) error {
+	if err := before(ctx); err != nil {
+		return err
+	}
+	crashpoint.Hit(crashpoint.SagaCalling)
+	ctx, cancel := context.WithTimeout(ctx, callFor)
+	defer cancel()
+	err := do(ctx)
+	crashpoint.Hit(crashpoint.SagaCalled)
+	return err
 }
 
 // wanted are the subscriptions of the adapter's topics.
