@@ -30,6 +30,7 @@ type topology struct {
 	api      services.Internal
 	pool     *pgxpool.Pool // the superuser's view of the database
 	tells    bool          // a relay runs that tells the engine
+	control  *node
 }
 
 // node is a running service.
@@ -77,6 +78,7 @@ func (x *topology) startControl() *node {
 		return append(x.settings.Control(listen, admin), "CONTROL_REDIS_PREFIX="+x.name+":")
 	})
 	x.api = services.Internal{BaseURL: n.url, ConnectorToken: x.settings.ConnectorToken, BackendToken: x.settings.BackendToken}
+	x.control = n
 	x.engine.ReadSnapshots(n.url, x.settings.EngineToken)
 	x.t.Cleanup(x.soundSnapshots)
 	return n
