@@ -282,7 +282,11 @@ func TestACatchUpFindsWhatNobodyTold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := scan[string](m.shop, `SELECT string_agg(kind, ' ' ORDER BY id) FROM control.river_job WHERE kind <> 'item_push'`); got != "bootstrap_load catch_up" {
+	m.exec(`UPDATE control.connections SET state = 'suspended' WHERE connection_id = $1`, m.from.ConnectionID)
+	if err := m.catalog.RequestCatchUps(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := scan[string](m.shop, `SELECT string_agg(kind, ' ' ORDER BY id) FROM control.river_job WHERE kind <> 'item_push'`); got != "bootstrap_load catch_up shop_check" {
 		t.Errorf("jobs: %s", got)
 	}
 }

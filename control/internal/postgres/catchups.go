@@ -51,16 +51,17 @@ func (c *Catalog) ResumeLoads(ctx context.Context) error {
 	return Translate("resume loads", err)
 }
 
-// A shop that was not loaded for a day is due: a catch-up does not find what was deleted.
+// A shop that was not loaded for a day is due: a catch-up does not find what was deleted. A suspended one is asked whether
+// it is back, since not every return is told.
 const selectInstalled = `
-SELECT c.connection_id,
+SELECT c.connection_id, c.state = 'suspended',
     NOT EXISTS (SELECT FROM control.bootstrap_runs r WHERE r.connection_id = c.connection_id AND r.created_at > now() - interval '1 day')
 FROM control.connections c
 JOIN control.installations i ON i.connection_id = c.connection_id
-WHERE c.state = 'active' AND i.state = 'completed'
+WHERE c.state IN ('active', 'suspended') AND i.state = 'completed'
 ORDER BY c.connection_id`
 
-// RequestCatchUps enqueues the catch-up of every installed shop, or its load when that is due.
+// RequestCatchUps enqueues the catch-up of every installed shop, its load when that is due, or its check.
 func (c *Catalog) RequestCatchUps(ctx context.Context) error {
 	err := c.inTx(ctx, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, selectInstalled)
@@ -68,17 +69,21 @@ func (c *Catalog) RequestCatchUps(ctx context.Context) error {
 			return err
 		}
 		type installed struct {
-			ID  ident.ConnectionID
-			Due bool
+			ID        ident.ConnectionID
+			Suspended bool
+			Due       bool
 		}
 		all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[installed])
 		if err != nil {
 			return err
 		}
 		for _, one := range all {
-			if one.Due {
+			switch {
+			case one.Suspended:
+				err = c.jobs.EnqueueShopCheck(ctx, tx, one.ID, false)
+			case one.Due:
 				_, err = openRun(ctx, tx, c.jobs, bootstrap.NewRun(one.ID, nil, time.Now()))
-			} else {
+			default:
 				err = c.jobs.EnqueueCatchUp(ctx, tx, one.ID)
 			}
 			if err != nil {

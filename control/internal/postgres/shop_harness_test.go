@@ -40,10 +40,11 @@ type scripted struct {
 	fail    func(call string) error // nil error: go on
 	during  func(call string)       // while a call is under way, after the truth was read
 	profile error
+	size    int // of pages
 }
 
 func newScripted() *scripted {
-	return &scripted{truth: map[string]string{}, fetches: map[string]int{}}
+	return &scripted{truth: map[string]string{}, fetches: map[string]int{}, size: 10}
 }
 
 func (s *scripted) set(id, title string) {
@@ -107,9 +108,6 @@ func (s *scripted) Fetch(_ context.Context, _ provider.Store, _ catalog.Entity, 
 	return theProduct(id, title), nil
 }
 
-// pageSize is the length of the scripted provider's pages.
-const pageSize = 10
-
 func (s *scripted) Page(_ context.Context, _ provider.Store, e catalog.Entity, _ time.Time, c provider.Cursor) (provider.Page, error) {
 	var page provider.Page
 	s.mu.Lock()
@@ -121,9 +119,9 @@ func (s *scripted) Page(_ context.Context, _ provider.Store, e catalog.Entity, _
 		}
 	}
 	slices.Sort(ids)
-	if len(ids) > pageSize {
-		ids = ids[:pageSize]
-		page.Next = provider.Cursor(ids[pageSize-1])
+	if len(ids) > s.size {
+		ids = ids[:s.size]
+		page.Next = provider.Cursor(ids[s.size-1])
 	}
 	for _, id := range ids {
 		page.Items = append(page.Items, theProduct(id, s.truth[id]))

@@ -195,6 +195,37 @@ func TestAMarkThatWaitsForTheLastTransactionGetsAJob(t *testing.T) {
 	}
 }
 
+func TestWhatANotificationSetsOff(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		event(provider.Changed, "p"):                      "entity_refresh",
+		event(provider.Deleted, "p"):                      "entity_refresh",
+		event(provider.Changed, ""):                       "catch_up",
+		event(provider.Changed, strings.Repeat("x", 600)): "catch_up",
+		`{"store":"123","event":"changed","id":"\u0000"}`: "catch_up",
+		"no JSON \xff\x00":                                "catch_up",
+		event(provider.Unclear, ""):                       "catch_up",
+		event(provider.Uninstalled, ""):                   "shop_check",
+		event(provider.Suspended, ""):                     "shop_check",
+		event(provider.Resumed, ""):                       "shop_check",
+		event(provider.RedactCustomer, ""):                "",
+		event(provider.RedactStore, ""):                   "",
+		event(provider.DataRequest, ""):                   "",
+		event(provider.Ignored, ""):                       "",
+	} {
+		m := newMarket(t)
+		if _, err := m.hooks.Receive(t.Context(), m.request(body)); err != nil {
+			t.Errorf("%q: %v", body, err)
+		}
+		if got := scan[string](m.shop, `SELECT coalesce(string_agg(kind, ' '), '') FROM control.river_job`); got != want {
+			t.Errorf("%q sets off %q, want %q", body, got, want)
+		}
+		if n := scan[int](m.shop, `SELECT count(*) FROM control.webhook_deliveries WHERE raw = $1`, []byte(body)); n != 1 {
+			t.Errorf("%q is archived %d times", body, n)
+		}
+	}
+}
+
 func TestAFailedFetchIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	m := newMarket(t)
