@@ -1,5 +1,5 @@
 // Package postgres owns the statements of control against schema control: connections, connector tokens, storefront
-// keys. One exported method is one transaction. Drivers' errors are translated at its border: what a caller may see is
+// keys, the catalog, and what shops of providers need. One exported method is one transaction. Drivers' errors are translated at its border: what a caller may see is
 // a fault, and the rest names the SQLSTATE and never a value of a row. It refuses to decide: rules are of the use cases.
 package postgres
 

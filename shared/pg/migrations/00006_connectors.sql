@@ -83,7 +83,8 @@ GRANT SELECT (minted_at) ON control.webhook_deliveries_default TO storefront_con
 
 -- Of a provider's entities: dirty_seq rises with every notification, clean_seq is the mark that the last fetch saw
 -- before it began, fetch_seq the number of the fetch that is applied. An entity that a notification named first is a
--- row of revision 0 until its first fetch is applied.
+-- row of revision 0 until its first fetch is applied; one that was found gone before anybody saw it stays such a row,
+-- whose fetch_seq is the tombstone.
 ALTER TABLE control.entities
     ADD COLUMN dirty_seq bigint NOT NULL DEFAULT 0,
     ADD COLUMN clean_seq bigint NOT NULL DEFAULT 0,
