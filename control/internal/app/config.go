@@ -24,7 +24,7 @@ type Config struct {
 	Providers
 	Listen          string          `envconfig:"LISTEN" default:":8081" desc:"address of the internal surface"`
 	ErrorsBase      string          `envconfig:"ERRORS_BASE" required:"true" desc:"prefix of a problem's type: a URL that ends with /"`
-	Keyset          settings.Secret `envconfig:"KEYSET" desc:"Tink keyset in JSON that seals secrets at rest, made by control keyset new; this or the file is required"`
+	Keyset          settings.Secret `envconfig:"KEYSET" desc:"Tink keyset in JSON that seals secrets at rest, made by control keyset new; this or the file is required. A rotation is control keyset add, then promote, then retire when storefront_control_sealed_secrets shows none under an older key; every process has each keyset before the next"`
 	KeysetFile      string          `envconfig:"KEYSET_FILE" desc:"path of a file with the keyset"`
 	ConnectorTokens settings.Secret `envconfig:"CONNECTOR_TOKENS" required:"true" desc:"connector principals, provider:token[|next token], separated by commas; each token at least 32 characters"`
 	BackendTokens   settings.Secret `envconfig:"BACKEND_TOKENS" desc:"backend principal, token[|next token]; empty: its routes are not mounted"`
