@@ -204,4 +204,3 @@ func (b *bundle) whole() {
 		b.t.Errorf("subscribed: %v", seen)
 	}
 }
-
