@@ -30,6 +30,7 @@ func TestConnectors(t *testing.T) {
 	for name, f := range map[string]func(s *store, edge *node){
 		"a change is told": changeIsTold, "webhooks are doubled": doubledWebhooks, "webhooks are forged": forgedWebhooks,
 		"webhooks are lost": lostWebhooks, "a deletion": deletionIsConfirmed, "installing again": installedAgain,
+		"readme": readmeConnectsAShop,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,41 +2,81 @@ package systemtest
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"testing"
+	"time"
 )
 
-// readmeDeliversAndReadsBack: what the README prints for a new user works as it is printed.
-func readmeDeliversAndReadsBack(x *topology, edges []*node) {
-	t := x.t
+// readme runs the commands of a section in a folder with this demo.env, as a new user does.
+func readme(t *testing.T, section, env string) (answer, said string) {
+	t.Helper()
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("SKIPPED: curl is not installed")
 	}
 	text, err := os.ReadFile(filepath.Join(shared.project.Root, "README.md"))
 	check(t, err)
-	_, section, found := strings.Cut(string(text), "## Deliver a product and read it back")
-	_, section, fenced := strings.Cut(section, "```sh\n")
-	commands, _, closed := strings.Cut(section, "```")
+	_, rest, found := strings.Cut(string(text), "\n## "+section+"\n")
+	_, rest, fenced := strings.Cut(rest, "```sh\n")
+	commands, _, closed := strings.Cut(rest, "```")
 	if !found || !fenced || !closed {
 		t.Fatal("the README's commands are not where they were")
 	}
-	edge, s, dir := edges[0], x.newShop(), t.TempDir()
+	dir := t.TempDir()
+	check(t, os.WriteFile(filepath.Join(folder(t, dir, ".run"), "demo.env"), []byte(env), 0o600))
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", commands)
+	cmd.Dir, cmd.WaitDelay = dir, 2*time.Second
+	var out, problems bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	if err := cmd.Run(); err != nil {
+		t.Errorf("%s: %v\n%s%s", section, err, &out, &problems)
+	}
+	return out.String(), problems.String()
+}
+
+// readmeDeliversAndReadsBack: what the README prints for a shop without a platform works as it is printed.
+func readmeDeliversAndReadsBack(x *topology, edges []*node) {
+	t := x.t
+	edge, s := edges[0], x.newShop()
 	env := fmt.Sprintf("BASE_URL=%s\nINTERNAL_BASE_URL=%s\nCUSTOM_CONNECTION_ID=%s\nCUSTOM_CONNECTOR_TOKEN=%s\nCUSTOM_STOREFRONT_KEY=%s\n",
 		edge.url, x.api.BaseURL, s.connection, s.connector.Token, s.key)
-	check(t, os.WriteFile(filepath.Join(folder(t, dir, ".run"), "demo.env"), []byte(env), 0o600))
 	for _, status := range []string{"accepted", "duplicate"} {
-		cmd := exec.Command("sh", "-c", commands)
-		cmd.Dir = dir
-		var answer, said bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &answer, &said
-		if err := cmd.Run(); err != nil || !strings.Contains(said.String(), `"status":"`+status+`"`) {
-			t.Errorf("delivery: %s, want %s (%v)", &said, status, err)
+		answer, said := readme(t, "Deliver a product and read it back", env)
+		if !strings.Contains(said, `"status":"`+status+`"`) {
+			t.Errorf("delivery: %s, want %s", said, status)
 		}
-		if !strings.Contains(answer.String(), `"title":{"en":"Gourd mate","es":"Mate de calabaza"}`) {
-			t.Errorf("read back: %s", &answer)
+		if !strings.Contains(answer, `"title":{"en":"Gourd mate","es":"Mate de calabaza"}`) {
+			t.Errorf("read back: %s", answer)
+		}
+	}
+}
+
+// readmeConnectsAShop: so does what it prints for a shop of a platform.
+func readmeConnectsAShop(s *store, edge *node) {
+	s.change("1001", "Publicada")
+	s.announce(webhook{Topic: "product/updated", ExternalID: "1001"}, http.StatusAccepted)
+	s.reads(s.t, edge, s.item("1001"), "a product", titled("Publicada"))
+	var env strings.Builder
+	for name, value := range map[string]string{
+		"BASE_URL": edge.url, "INTERNAL_BASE_URL": s.x.api.BaseURL, "CONNECTOR_TOKEN": s.x.settings.ConnectorToken, "STOREFRONT_KEY": s.key,
+		"ITEM_ID": s.item("1001"), "ITEM_EXTERNAL_ID": "1001", "EXTERNAL_STORE_ID": s.id, "PROVIDER_URL": s.p.url, "PROVIDER_APP_ID": platformApp,
+	} {
+		fmt.Fprintf(&env, "%s=%s\n", name, value)
+	}
+	answer, said := readme(s.t, "Connect a shop", env.String())
+	if !strings.Contains(said, `"created":true`) {
+		s.t.Errorf("installation: %s", said)
+	}
+	for _, part := range []string{`"state":"completed"`, `"status":202`, `"title":{"es":"Cambiado a las `} {
+		if !strings.Contains(answer, part) {
+			s.t.Errorf("%s is not in %s", part, answer)
 		}
 	}
 }
