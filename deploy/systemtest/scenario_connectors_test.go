@@ -75,6 +75,12 @@ func changeIsTold(s *store, edge *node) {
 		}
 		return fmt.Errorf("it has not read product 9001")
 	})
+	eventually(t, 20*time.Second, "the engine recommends", func() error {
+		if d := s.recommend(edge); d.Source != "engine" || d.Items[0].ItemID == "" {
+			return fmt.Errorf("%+v", d)
+		}
+		return nil
+	})
 }
 
 // doubledWebhooks: deliveries with the same body are all taken, since each may tell of another change, and the last change is the

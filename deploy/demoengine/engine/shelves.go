@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // product is what the engine remembers of a product that it read.
@@ -43,6 +44,21 @@ func readProduct(document []byte) product {
 		p.Nodes = append(p.Nodes, node.TaxonomyID)
 	}
 	return p
+}
+
+// readRaw takes the same out of a provider's own document, as far as a demo cares: whether the platform says that it is on sale.
+func readRaw(document []byte, o Observed) product {
+	var d struct {
+		Published bool   `json:"published"` // Tiendanube
+		Status    string `json:"status"`    // Shopify, WooCommerce
+	}
+	if o.Entity != "product" || json.Unmarshal(document, &d) != nil {
+		return product{}
+	}
+	return product{
+		Item:   Item{ItemID: o.Subject},
+		Active: o.Subject != "" && (d.Published || strings.EqualFold(d.Status, "active") || d.Status == "publish"),
+	}
 }
 
 // shelf holds what one connection sells, as far as the engine was told.

@@ -20,6 +20,7 @@ type Observed struct {
 	Operation     string `json:"operation"`
 	ContentDigest string `json:"content_digest"`
 	Snapshot      string `json:"snapshot"` // canonical (operation 10) or raw (operation 11)
+	Subject       string `json:"-"`        // of the event: our id of the entity, which a raw snapshot does not know
 }
 
 // Reading is what came of reading the snapshot of one observation. It never holds what the snapshot says: an order's is
@@ -78,11 +79,13 @@ func (e *Engine) observe(events []json.RawMessage) {
 	var all sync.WaitGroup
 	for _, raw := range events {
 		var event struct {
-			Data Observed `json:"data"`
+			Subject string   `json:"subject"`
+			Data    Observed `json:"data"`
 		}
 		if err := json.Unmarshal(raw, &event); err != nil || event.Data.ObservationID == "" {
 			continue
 		}
+		event.Data.Subject = event.Subject
 		slots <- struct{}{}
 		all.Go(func() {
 			e.read(source, event.Data, 1)

@@ -143,6 +143,22 @@ func TestSnapshotsAreChecked(t *testing.T) {
 	})
 }
 
+// A provider's own product is recommended under the id that the event names, while the platform has it on sale.
+func TestRecommendsWhatAPlatformSells(t *testing.T) {
+	t.Parallel()
+	for document, want := range map[string]int{
+		`{"id":1,"published":true}`: 1, `{"id":1,"published":false}`: 0, `{"status":"ACTIVE"}`: 1, `{"status":"publish"}`: 1, `{"status":"draft"}`: 0, `[]`: 0,
+	} {
+		b, a := newReader(t)
+		event := strings.Replace(a.put(shirt(1), document), `"specversion"`, `"subject":"itm_9","specversion"`, 1)
+		a.bodies["/internal/v1/observations/obs_1/raw"] = document
+		b.observe(strings.ReplaceAll(event, "canonical", "raw"))
+		if got := b.engine.Known("con_1"); got != want || b.results() != "read " {
+			t.Errorf("%s: %d known, want %d; %s", document, got, want, b.results())
+		}
+	}
+}
+
 func TestSnapshotIsReadAgainLater(t *testing.T) {
 	t.Parallel()
 	b, a := newReader(t)

@@ -51,7 +51,7 @@ func (s *source) read(ctx context.Context, o Observed) (p product, result, detai
 		if got := digest(body); got != o.ContentDigest {
 			return p, SnapshotMismatch, "the body's digest is " + got
 		}
-		return p, SnapshotRead, ""
+		return readRaw(body, o), SnapshotRead, ""
 	}
 	return check(body, o)
 }
@@ -67,7 +67,7 @@ func check(body []byte, o Observed) (p product, result, detail string) {
 		return p, SnapshotMismatch, "no JSON"
 	}
 	said := got.Observed
-	said.ConnectionID, said.Snapshot = o.ConnectionID, o.Snapshot // of which a snapshot says nothing
+	said.ConnectionID, said.Snapshot, said.Subject = o.ConnectionID, o.Snapshot, o.Subject // of which a snapshot says nothing
 	switch {
 	case said != o:
 		return p, SnapshotMismatch, fmt.Sprintf("it is of %s %s %s revision %d %s, digest %s", said.ObservationID, said.Entity, said.Operation,

@@ -25,10 +25,10 @@ func (s *Stack) fill(ctx context.Context) error {
 	return s.engineKnows(ctx)
 }
 
-// engineKnows waits until the engine has read of the custom connection's products, so that the first recommendation is the engine's.
+// engineKnows waits until the engine has read of the fake store's products, so that the first recommendation is the engine's.
 // The wait has an end: without the engine, recommendations come from the catalog.
 func (s *Stack) engineKnows(ctx context.Context) error {
-	question := map[string]any{"connection_id": s.state.Connection.ConnectionID, "decision_id": "dec_start", "placement": "home"}
+	question := map[string]any{"connection_id": s.state.Shop.ConnectionID, "decision_id": "dec_start", "placement": "home"}
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(20 * time.Second); ; {
