@@ -134,7 +134,7 @@ func TestSecondSignalDoesNotShorten(t *testing.T) {
 func TestDeadlinePassesThePartThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g, j, hang := New(Config{StopTimeout: 3 * time.Second}), &journal{}, make(chan struct{})
+		g, j, hang := New(Config{StopTimeout: 3 * time.Second, Signals: make(chan os.Signal)}), &journal{}, make(chan struct{})
 		j.part(g, "a")
 		g.Add("deaf", nil, func(context.Context) error { <-hang; return nil })
 		g.Stop()

@@ -256,7 +256,7 @@ func (b *bundle) admin(a *App, path string) (status int, body string) {
 // record is what Redis holds for a secret.
 func (b *bundle) record(secret string) string {
 	b.t.Helper()
-	got, err := b.redis.Get(b.t.Context(), b.cfg.RedisPrefix+"key:"+digestOf(secret)).Result()
+	got, err := b.redis.Get(b.t.Context(), storekey.RecordName(b.cfg.RedisPrefix, storekey.Digest([]byte(secret)))).Result()
 	if err != nil && !errors.Is(err, goredis.Nil) {
 		b.t.Fatal(err)
 	}
@@ -265,7 +265,7 @@ func (b *bundle) record(secret string) string {
 
 func (b *bundle) redisVersion() int64 {
 	b.t.Helper()
-	got, err := b.redis.Get(b.t.Context(), b.cfg.RedisPrefix+"keys:version").Int64()
+	got, err := b.redis.Get(b.t.Context(), storekey.VersionName(b.cfg.RedisPrefix)).Int64()
 	if err != nil && !errors.Is(err, goredis.Nil) {
 		b.t.Fatal(err)
 	}

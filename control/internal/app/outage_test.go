@@ -10,6 +10,7 @@ import (
 
 	"storefront.internal/control/internal/jobs"
 	"storefront.internal/shared/settings"
+	"storefront.internal/shared/storekey"
 	"storefront.internal/shared/testkit"
 )
 
@@ -125,7 +126,7 @@ func TestRedisForgetsEverything(t *testing.T) {
 	stale := b.record(revoked.Secret)
 	b.call("DELETE", "/connections/"+con+"/api-keys/"+revoked.ID, backendToken, "")
 	// An older copy of Redis comes back: the version and the revocation are gone, the grant is there again.
-	old := []any{b.cfg.RedisPrefix + "key:" + digestOf(revoked.Secret), stale, b.cfg.RedisPrefix + "keys:version", "1"}
+	old := []any{storekey.RecordName(b.cfg.RedisPrefix, storekey.Digest([]byte(revoked.Secret))), stale, storekey.VersionName(b.cfg.RedisPrefix), "1"}
 	if err := b.redis.MSet(t.Context(), old...).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +137,7 @@ func TestRedisForgetsEverything(t *testing.T) {
 	if !strings.Contains(b.record(live.Secret), live.ID) {
 		t.Errorf("the live key's record is %q", b.record(live.Secret))
 	}
-	if err := b.redis.Del(t.Context(), b.cfg.RedisPrefix+"keys:version").Err(); err != nil {
+	if err := b.redis.Del(t.Context(), storekey.VersionName(b.cfg.RedisPrefix)).Err(); err != nil {
 		t.Fatal(err)
 	}
 	b.eventually("a missing version is published again", func() bool { return b.redisVersion() == b.version() })

@@ -1,14 +1,12 @@
 // Package redis owns what control writes for the edges: a record for each live storefront key, a tombstone for each
-// revoked one, the key version, and what operation 2 serves of items. Every command is for a single key, so a cluster will do. It refuses to be the truth:
+// revoked one, the key version, and what operation 2 serves of items. Every command stays in one slot, so a cluster will do. It refuses to be the truth:
 // PostgreSQL is, and an edge trusts these records only while the version here is not behind.
 //
-// Keys, under the configured prefix: `key:<hex digest>` holds a grant as JSON or the word `revoked`; `keys:version` a
-// decimal; channel `keys:changed` hints that the version rose.
+// The names are storekey's.
 package redis
 
 import (
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,15 +39,18 @@ type Keys struct {
 // NewKeys returns the Keys under a prefix.
 func NewKeys(client redis.UniversalClient, prefix string) *Keys {
 	return &Keys{client: client, prefix: prefix, swap: redis.NewScript(`
-		if (redis.call('GET', KEYS[1]) or ARGV[3]) == ARGV[1] then
-			redis.call('SET', KEYS[1], ARGV[2])
-			return 1
+		if (redis.call('GET', KEYS[1]) or ARGV[3]) ~= ARGV[1] then
+			return 0
 		end
-		return 0`)}
+		for i = 2, #KEYS do
+			redis.call('SET', KEYS[i], ARGV[4], 'EX', ARGV[5])
+		end
+		redis.call('SET', KEYS[1], ARGV[2])
+		return 1`)}
 }
 
 func (k *Keys) record(digest [32]byte) string {
-	return k.prefix + "key:" + hex.EncodeToString(digest[:])
+	return storekey.RecordName(k.prefix, digest)
 }
 
 // PutGrant writes the record of a live key unless one is there: a tombstone is never undone.
@@ -83,17 +84,22 @@ func (k *Keys) PutTombstones(ctx context.Context, digests [][32]byte) error {
 	return nil
 }
 
-// SwapVersion publishes a key version and hints at it, if the version that is there is still the old one.
-func (k *Keys) SwapVersion(ctx context.Context, old, version int64) (swapped bool, err error) {
+// SwapVersion publishes a key version together with the revocations that it vouches for, and hints at it, if the version
+// that is there is still the old one.
+func (k *Keys) SwapVersion(ctx context.Context, old, version int64, revoked [][32]byte) (swapped bool, err error) {
 	text := strconv.FormatInt(version, 10)
-	n, err := k.swap.Run(ctx, k.client, []string{k.version()}, old, text, storekeys.NoVersion).Int()
+	names := []string{k.version()}
+	for _, d := range revoked {
+		names = append(names, k.record(d))
+	}
+	n, err := k.swap.Run(ctx, k.client, names, old, text, storekeys.NoVersion, tombstone, int(tombstoneLife.Seconds())).Int()
 	if err != nil {
 		return false, fmt.Errorf("swap key version: %w", err)
 	}
 	if n == 0 {
 		return false, nil
 	}
-	if err := k.client.Publish(ctx, k.prefix+"keys:changed", text).Err(); err != nil {
+	if err := k.client.Publish(ctx, storekey.ChangesName(k.prefix), text).Err(); err != nil {
 		return true, fmt.Errorf("hint at key version: %w", err)
 	}
 	return true, nil
@@ -111,4 +117,4 @@ func (k *Keys) Version(ctx context.Context) (int64, error) {
 	return version, nil
 }
 
-func (k *Keys) version() string { return k.prefix + "keys:version" }
+func (k *Keys) version() string { return storekey.VersionName(k.prefix) }

@@ -67,14 +67,14 @@ func TestManyTombstones(t *testing.T) {
 func TestVersionsAreSwapped(t *testing.T) {
 	t.Parallel()
 	k, client, prefix := open(t)
-	hints := client.Subscribe(t.Context(), prefix+"keys:changed")
+	hints := client.Subscribe(t.Context(), storekey.ChangesName(prefix))
 	defer func() { _ = hints.Close() }()
 	if _, err := hints.Receive(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	f := func(old, version int64, swapped bool, want int64) {
 		t.Helper()
-		got, err := k.SwapVersion(t.Context(), old, version)
+		got, err := k.SwapVersion(t.Context(), old, version, nil)
 		if err != nil || got != swapped {
 			t.Errorf("swap %d for %d: %v, %v", old, version, got, err)
 		}
@@ -97,7 +97,7 @@ func TestVersionsAreSwapped(t *testing.T) {
 	won := 0
 	for i := range 16 {
 		wg.Go(func() {
-			swapped, err := k.SwapVersion(t.Context(), 7, int64(100+i))
+			swapped, err := k.SwapVersion(t.Context(), 7, int64(100+i), nil)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {

@@ -40,8 +40,9 @@ type Cache interface {
 	PutTombstones(ctx context.Context, digests [][32]byte) error
 	// Version returns NoVersion when Redis has none.
 	Version(ctx context.Context) (int64, error)
-	// SwapVersion publishes a version and hints at it, if the version that is there is still the old one.
-	SwapVersion(ctx context.Context, old, version int64) (swapped bool, err error)
+	// SwapVersion publishes a version and hints at it, if the version that is there is still the old one. With it, in one
+	// step, it replaces the records of the revoked keys: a Redis that becomes a copy of itself has both or neither.
+	SwapVersion(ctx context.Context, old, version int64, revoked [][32]byte) (swapped bool, err error)
 }
 
 // NoVersion is the version of a Redis that has none: less than every version.
@@ -93,8 +94,8 @@ const grantLife = 25 * time.Hour
 const swaps = 5
 
 // publish brings Redis's version to the complete one. A Redis that shows version v may be an older copy of itself, or a
-// new one, so it is only believed to hold the revocations up to v: those after it are written again first. The version
-// is swapped, so a Redis that is exchanged meanwhile keeps its own.
+// new one, so it is only believed to hold the revocations up to v: those after it are written again with the swap. A
+// Redis that is exchanged before it shows another version, or takes both; one that is exchanged after it lost both.
 func (p *Publisher) publish(ctx context.Context) error {
 	for range swaps {
 		have, err := p.cache.Version(ctx)
@@ -114,23 +115,16 @@ func (p *Publisher) publish(ctx context.Context) error {
 			p.logger.WarnContext(ctx, "Redis is ahead of PostgreSQL's key version; publishing again", "redis", have, "postgres", complete)
 			after = NoVersion
 		}
-		if err := p.repeatTombstones(ctx, after, grantLife); err != nil {
+		revoked, err := p.state.RevokedAfter(ctx, after, grantLife)
+		if err != nil {
 			return err
 		}
-		swapped, err := p.cache.SwapVersion(ctx, have, complete)
+		swapped, err := p.cache.SwapVersion(ctx, have, complete, revoked)
 		if err != nil || swapped {
 			return err
 		}
 	}
 	return errors.New("the key version in Redis changes all the time")
-}
-
-func (p *Publisher) repeatTombstones(ctx context.Context, after int64, within time.Duration) error {
-	digests, err := p.state.RevokedAfter(ctx, after, within)
-	if err != nil {
-		return err
-	}
-	return p.cache.PutTombstones(ctx, digests)
 }
 
 // recent is how far back a sweep repeats tombstones although Redis looks complete: a fail-over of one shard may have
@@ -142,7 +136,11 @@ func (p *Publisher) Sweep(ctx context.Context) error {
 	if err := p.publish(ctx); err != nil {
 		return err
 	}
-	return p.repeatTombstones(ctx, NoVersion, recent)
+	digests, err := p.state.RevokedAfter(ctx, NoVersion, recent)
+	if err != nil {
+		return err
+	}
+	return p.cache.PutTombstones(ctx, digests)
 }
 
 // SweepEvery is the time between two sweeps.

@@ -120,12 +120,15 @@ func (w *world) Version(context.Context) (int64, error) {
 	return w.redis.version, w.step("version")
 }
 
-func (w *world) SwapVersion(_ context.Context, old, version int64) (bool, error) {
+func (w *world) SwapVersion(_ context.Context, old, version int64, revoked [][32]byte) (bool, error) {
 	if err := w.step("swap"); err != nil {
 		return false, err
 	}
 	if w.redis.version != old {
 		return false, nil
+	}
+	for _, d := range revoked {
+		w.redis.records[d] = "revoked"
 	}
 	w.redis.version = version
 	return true, nil

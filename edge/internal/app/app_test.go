@@ -18,7 +18,7 @@ import (
 func TestDecisionThenSignals(t *testing.T) {
 	t.Parallel()
 	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, `{"items":[{"item_id":"itm_1"}],"engine_ids":{"r":"1"}}`)
+		_, _ = io.WriteString(w, `{"items":[],"engine_ids":{"r":"1"}}`) // there is no catalog here
 	}))
 	defer engine.Close()
 	e := prepare(t)

@@ -259,7 +259,7 @@ func (e *edge) publish(d [32]byte, record string) {
 	if err := e.owner.QueryRow(e.t.Context(), `UPDATE control.key_version SET version = version + 1 RETURNING version`).Scan(&version); err != nil {
 		e.t.Fatal(err)
 	}
-	for name, value := range map[string]any{fmt.Sprintf("key:%x", d): record, "keys:version": version} {
+	for name, value := range map[string]any{storekey.RecordName("", d): record, storekey.VersionName(""): version} {
 		if err := e.redis.Set(e.t.Context(), e.cfg.RedisPrefix+name, value, time.Hour).Err(); err != nil {
 			e.t.Fatal(err)
 		}

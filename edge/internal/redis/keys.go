@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,9 +15,9 @@ import (
 
 // Keys implements access.Cache. Control writes what is here when keys change; the edges fill in what is missing:
 //
-//	<prefix>key:<hex of the key's digest>   JSON of a storekey.Grant, or the word revoked
-//	<prefix>keys:version                    the version of the keys that these records are abreast of, a decimal
-//	<prefix>keys:changed                    channel: the version rose; a hint only
+//	storekey.RecordName    JSON of a storekey.Grant, or the word revoked
+//	storekey.VersionName   the version of the keys that these records are abreast of, a decimal
+//	storekey.ChangesName   channel: the version rose; a hint only
 type Keys struct {
 	client goredis.UniversalClient
 	prefix string
@@ -37,7 +36,7 @@ func NewKeys(client goredis.UniversalClient, prefix string) *Keys {
 	return &Keys{client: client, prefix: prefix}
 }
 
-func (k *Keys) record(d access.Digest) string { return k.prefix + "key:" + hex.EncodeToString(d[:]) }
+func (k *Keys) record(d access.Digest) string { return storekey.RecordName(k.prefix, d) }
 
 // Grant implements access.Cache.
 func (k *Keys) Grant(ctx context.Context, d access.Digest) (storekey.Grant, access.CacheState, error) {
@@ -72,7 +71,7 @@ func (k *Keys) Fill(ctx context.Context, d access.Digest, g storekey.Grant) erro
 
 // Version implements access.Cache.
 func (k *Keys) Version(ctx context.Context) (version int64, known bool, err error) {
-	version, err = k.client.Get(ctx, k.prefix+"keys:version").Int64()
+	version, err = k.client.Get(ctx, storekey.VersionName(k.prefix)).Int64()
 	switch {
 	case errors.Is(err, goredis.Nil):
 		return 0, false, nil
@@ -85,7 +84,7 @@ func (k *Keys) Version(ctx context.Context) (version int64, known bool, err erro
 // Hints calls changed whenever control says that keys changed, until the context ends. The client subscribes again by
 // itself after a lost connection; what is missed meanwhile is found by the poll.
 func (k *Keys) Hints(ctx context.Context, changed func()) error {
-	sub := k.client.Subscribe(ctx, k.prefix+"keys:changed")
+	sub := k.client.Subscribe(ctx, storekey.ChangesName(k.prefix))
 	defer func() { _ = sub.Close() }() // what is lost is a hint
 	messages := sub.Channel()
 	for {

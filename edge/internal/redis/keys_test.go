@@ -66,14 +66,14 @@ func TestKeyVersion(t *testing.T) {
 		t.Fatalf("%t, %v", known, err)
 	}
 	for value, want := range map[string]int64{"0": 0, "42": 42} {
-		if err := client.Set(t.Context(), prefix+"keys:version", value, 0).Err(); err != nil {
+		if err := client.Set(t.Context(), storekey.VersionName(prefix), value, 0).Err(); err != nil {
 			t.Fatal(err)
 		}
 		if v, known, err := k.Version(t.Context()); err != nil || !known || v != want {
 			t.Errorf("%d, %t, %v", v, known, err)
 		}
 	}
-	client.Set(t.Context(), prefix+"keys:version", "x", 0)
+	client.Set(t.Context(), storekey.VersionName(prefix), "x", 0)
 	if _, known, err := k.Version(t.Context()); err == nil || known {
 		t.Error("a version that is no number is believed")
 	}
@@ -87,7 +87,7 @@ func TestKeyHints(t *testing.T) {
 	go func() { done <- k.Hints(ctx, func() { changed <- struct{}{} }) }()
 	deadline := time.After(20 * time.Second)
 	for heard := false; !heard; { // until the subscription is there
-		client.Publish(ctx, prefix+"keys:changed", "1")
+		client.Publish(ctx, storekey.ChangesName(prefix), "1")
 		select {
 		case <-changed:
 			heard = true
