@@ -47,7 +47,7 @@ curl -s '{BASE_URL}/v1/connections/{CONNECTION_ID}/storefront-signals' -H 'Autho
 
   3. See the cart line that the engine got:
 
-curl -s '{ENGINE_URL}/debug/interactions?since=0'; echo
+sleep 1; curl -s '{ENGINE_URL}/debug/interactions?since=0'; echo
 
   4. Read the item as a storefront does (the first load of the fake store brought it):
 
