@@ -45,9 +45,9 @@ DECISION=$(curl -s '{BASE_URL}/v1/connections/{CONNECTION_ID}/recommendations' -
 
 curl -s '{BASE_URL}/v1/connections/{CONNECTION_ID}/storefront-signals' -H 'Authorization: Bearer {STOREFRONT_KEY}' -H 'Content-Type: application/json' -d '{"signals":[{"signal_id":"sig_'"${DECISION:-{DECISION_ID}}"'","type":"add_to_cart","occurred_at":"'"$(date -u +%Y-%m-%dT%H:%M:%SZ)"'","decision_id":"'"${DECISION:-{DECISION_ID}}"'","item_id":"{ITEM_ID}","quantity":2}]}'; echo
 
-  3. See the cart line that the engine got:
+  3. See, a second later, the cart line that the engine got:
 
-sleep 1; curl -s '{ENGINE_URL}/debug/interactions?since=0'; echo
+curl -s '{ENGINE_URL}/debug/interactions?since=0'; echo
 
   4. Read the item as a storefront does (the first load of the fake store brought it):
 
