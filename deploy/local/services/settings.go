@@ -45,6 +45,7 @@ func (s Settings) Edge(listen, admin string) []string {
 		"EDGE_DATABASE_URL=" + s.as("edge"), "EDGE_REDIS_ADDRS=" + s.RedisAddr, "EDGE_KAFKA_BROKERS=" + s.KafkaBrokers,
 		"EDGE_DECISION_KEYS=" + s.DecisionKeys,
 		"EDGE_RATE_PER_KEY=" + ratePerSecond, "EDGE_RATE_PER_ADDRESS=" + ratePerSecond, "EDGE_RATE_BURST=" + ratePerSecond,
+		"EDGE_AUTH_FAILURES=" + ratePerSecond,
 	}
 	if s.EngineURL != "" {
 		env = append(env, "EDGE_ENGINE_URL="+s.EngineURL, "EDGE_ENGINE_TOKEN="+s.EngineSecret)

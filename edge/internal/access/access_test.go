@@ -268,3 +268,36 @@ func TestVersionThatFellIsAMove(t *testing.T) {
 		t.Error("a cache abreast of PostgreSQL is not trusted, or for too long")
 	}
 }
+
+// What is remembered is what Resolve would answer from memory, and never more.
+func TestRemembered(t *testing.T) {
+	t.Parallel()
+	play(t, func(t *testing.T, g *Gate, s *stores) {
+		secret := s.issue()
+		pass(pollEvery)
+		if _, ok := g.Remembered(secret); ok {
+			t.Error("a key that nobody presented is remembered")
+		}
+		expect(t, g, secret, "")
+		grant, ok := g.Remembered(secret)
+		if !ok || grant.ConnectionID != "con_1" {
+			t.Errorf("%+v %t", grant, ok)
+		}
+		if _, ok := g.Remembered([]byte("spk_malformed")); ok {
+			t.Error("a malformed key is remembered")
+		}
+		s.revoke(secret, true)
+		pass(2 * time.Second)
+		if _, ok := g.Remembered(secret); ok {
+			t.Error("a revoked key is remembered")
+		}
+		other := s.issue()
+		pass(2 * time.Second)
+		expect(t, g, other, "")
+		reads := s.storeReads + s.cacheReads
+		pass(memoryLife)
+		if _, ok := g.Remembered(other); ok || s.storeReads+s.cacheReads != reads {
+			t.Errorf("%t after the memory's life, %d look-ups", ok, s.storeReads+s.cacheReads-reads)
+		}
+	})
+}

@@ -28,6 +28,7 @@ type Config struct {
 	RatePerKey     float64        `envconfig:"RATE_PER_KEY" default:"5000" desc:"signals and reads a second of one storefront key, over all replicas"`
 	RatePerAddress float64        `envconfig:"RATE_PER_ADDRESS" default:"100" desc:"signals and reads a second of one storefront key and client address, over all replicas"`
 	RateBurst      int            `envconfig:"RATE_BURST" default:"1000" desc:"most tokens that a bucket of either kind holds, over all replicas"`
+	AuthFailures   float64        `envconfig:"AUTH_FAILURES" default:"10" desc:"requests with a wrong storefront key a second of one client address, over all replicas; above, only keys that need no look-up are taken and the others answered 429; 0: no limit"`
 	Replicas       int            `envconfig:"REPLICAS" default:"1" desc:"number of edges among which the rates are divided"`
 	TrustedProxies []netip.Prefix `envconfig:"TRUSTED_PROXIES" desc:"networks (CIDR) of the proxies whose X-Forwarded-For is believed, separated by commas; empty: none"`
 	Beacon         bool           `envconfig:"BEACON" default:"true" desc:"operation 1 takes text/plain with ?key= from pages that unload"`
@@ -41,9 +42,10 @@ type Config struct {
 	ItemMissesPerKey     float64       `envconfig:"ITEM_MISSES_PER_KEY" default:"200" desc:"look-ups of items that do not exist a second of one storefront key, over all replicas; above, what is in no cache is answered 429"`
 	ItemMissesPerAddress float64       `envconfig:"ITEM_MISSES_PER_ADDRESS" default:"20" desc:"the same of one storefront key and client address"`
 
-	MaxInFlight  int           `envconfig:"MAX_IN_FLIGHT" default:"1024" desc:"requests in work at once, without reads of the catalog; more are answered 503"`
-	MaxReads     int           `envconfig:"MAX_READS" default:"1024" desc:"reads of the catalog in work at once; more are answered 503"`
-	MaxBodyBytes int           `envconfig:"MAX_BODY_BYTES" default:"67108864" desc:"bytes of bodies in work at once; more are answered 503"`
+	MaxInFlight  int           `envconfig:"MAX_IN_FLIGHT" default:"256" desc:"requests in work at once, without reads of the catalog; as many wait for a turn, the dearest first, and more are answered 503"`
+	MaxWait      time.Duration `envconfig:"MAX_WAIT" default:"50ms" desc:"longest a request waits for its turn before it is answered 503; one that would wait longer is refused at once"`
+	MaxReads     int           `envconfig:"MAX_READS" default:"1024" desc:"reads of the catalog in work at once; as many wait, and more are answered 503"`
+	MaxBodyBytes int           `envconfig:"MAX_BODY_BYTES" default:"67108864" desc:"bytes of bodies in work or waiting; more are answered 503, and the last quarter is kept for sales"`
 	LogSample    int           `envconfig:"LOG_SAMPLE" default:"100" desc:"one request in so many is logged; failures (5xx) always are; 0: only those"`
 	DrainDelay   time.Duration `envconfig:"DRAIN_DELAY" default:"3s" desc:"time between being not ready and accepting no more, at a stop"`
 
@@ -81,6 +83,7 @@ func (c *Config) Validate() []error {
 	check(rate(c.RatePerKey), "RATE_PER_KEY", "must be more than 0 and at most 1000000000")
 	check(rate(c.RatePerAddress), "RATE_PER_ADDRESS", "must be more than 0 and at most 1000000000")
 	check(c.RateBurst >= 1 && c.RateBurst <= 1e9, "RATE_BURST", "must be 1 to 1000000000")
+	check(c.AuthFailures == 0 || rate(c.AuthFailures), "AUTH_FAILURES", "must be 0 to 1000000000")
 	check(c.Replicas >= 1 && c.Replicas <= 10_000, "REPLICAS", "must be 1 to 10000")
 	check(c.EngineURL == "" || absoluteURL(c.EngineURL), "ENGINE_URL", "must be an absolute http or https URL")
 	check(c.EngineURL == "" || c.EngineToken != "", "ENGINE_TOKEN", "is required with the URL")
@@ -91,6 +94,7 @@ func (c *Config) Validate() []error {
 	check(rate(c.ItemMissesPerAddress), "ITEM_MISSES_PER_ADDRESS", "must be more than 0 and at most 1000000000")
 	check(c.MaxReads >= 1, "MAX_READS", "must be at least 1")
 	check(c.MaxInFlight >= 1, "MAX_IN_FLIGHT", "must be at least 1")
+	check(c.MaxWait > 0 && c.MaxWait <= 2*time.Second, "MAX_WAIT", "must be more than 0 and at most 2s")
 	check(c.MaxBodyBytes >= 1<<20, "MAX_BODY_BYTES", "must be at least 1048576")
 	check(c.LogSample >= 0, "LOG_SAMPLE", "must not be negative")
 	check(c.DrainDelay >= 0 && c.DrainDelay <= time.Minute, "DRAIN_DELAY", "must be 0s to 1m")
@@ -110,6 +114,12 @@ func (c *Config) limits() ratelimit.Config {
 		return ratelimit.Quota{PerSecond: perSecond, Burst: c.RateBurst}.Share(c.Replicas)
 	}
 	return ratelimit.Config{PerKey: share(c.RatePerKey), PerAddress: share(c.RatePerAddress)}
+}
+
+// failures is this replica's share of the wrong keys that an address may present: some seconds of them at once.
+func (c *Config) failures() ratelimit.Quota {
+	const atOnce = 5 // seconds
+	return ratelimit.Quota{PerSecond: c.AuthFailures, Burst: max(1, int(atOnce*c.AuthFailures))}.Share(c.Replicas)
 }
 
 // misses are this replica's shares of the budgets for look-ups that find nothing: some seconds of them at once.

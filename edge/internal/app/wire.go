@@ -14,6 +14,7 @@ import (
 	"storefront.internal/edge/internal/intake"
 	"storefront.internal/edge/internal/itemread"
 	"storefront.internal/edge/internal/kafka"
+	"storefront.internal/edge/internal/overload"
 	"storefront.internal/edge/internal/postgres"
 	"storefront.internal/edge/internal/ratelimit"
 	"storefront.internal/edge/internal/recommend"
@@ -82,8 +83,9 @@ func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Regi
 	p.public = httpapi.New(httpapi.Config{
 		Keys: p.gate, Signals: p.intake, Recommendations: service, Items: p.items, Limiter: ratelimit.New(cfg.limits()),
 		Problems: problem.New(cfg.ErrorsBase), Metrics: httpapi.NewMetrics(r), Logger: log, Now: time.Now,
-		TrustedProxies: cfg.TrustedProxies, Beacon: cfg.Beacon, LogSample: cfg.LogSample, MaxInFlight: cfg.MaxInFlight, MaxBodyBytes: cfg.MaxBodyBytes,
-		MaxReads: cfg.MaxReads, ItemTTL: cfg.ItemTTL,
+		TrustedProxies: cfg.TrustedProxies, Beacon: cfg.Beacon, LogSample: cfg.LogSample, ItemTTL: cfg.ItemTTL, Failures: cfg.failures(),
+		Work:  overload.Config{MaxInFlight: cfg.MaxInFlight, MaxBytes: cfg.MaxBodyBytes, Patience: cfg.MaxWait},
+		Reads: overload.Config{MaxInFlight: cfg.MaxReads, Patience: cfg.MaxWait},
 	})
 	p.public.Watch(r)
 	return p

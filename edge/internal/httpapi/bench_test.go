@@ -22,6 +22,8 @@ func (grantAll) Resolve(context.Context, []byte) (storekey.Grant, error) {
 	return storekey.Grant{KeyID: "key_a", ConnectionID: "con_mine", StoreID: "str_mine", Scopes: []storekey.Scope{storekey.SignalsWrite}}, nil
 }
 
+func (grantAll) Remembered([]byte) (storekey.Grant, bool) { return storekey.Grant{}, false }
+
 type acceptAll struct{ results []signal.Result }
 
 func (a acceptAll) Record(_ context.Context, _ intake.Request, charge func(int)) ([]signal.Result, error) {

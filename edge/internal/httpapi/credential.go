@@ -6,6 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"storefront.internal/shared/fault"
+	"storefront.internal/shared/storekey"
 )
 
 // secret returns the storefront key that the request presents; it aliases fasthttp's buffers. A header wins over the
@@ -26,6 +27,25 @@ func (s *Server) secret(x *exchange) ([]byte, error) {
 		}
 	}
 	return nil, unauthorized()
+}
+
+// resolve answers what a secret opens. A client that guessed wrong too often is told to wait before anything is looked
+// up for it; keys that need no look-up go on, since the others behind its address did nothing wrong.
+func (s *Server) resolve(x *exchange, secret []byte) (storekey.Grant, error) {
+	if wait := s.failures.Wait(x.client); wait > 0 {
+		if grant, ok := s.keys.Remembered(secret); ok {
+			return grant, nil
+		}
+		s.metrics.guesses.Inc()
+		f := fault.New(fault.RateLimited, "Too many requests with a wrong storefront key came from this address.")
+		f.RetryAfter = wait
+		return storekey.Grant{}, f
+	}
+	grant, err := s.keys.Resolve(&x.call, secret)
+	if fault.Is(err, fault.Unauthorized) {
+		s.failures.Note(x.client)
+	}
+	return grant, err
 }
 
 func unauthorized() error {

@@ -7,7 +7,10 @@
 //	framing (400, close) → path and method (404, 405) → form of the credential (401) → what the key opens (401, 503) →
 //	connection (403) → scope (403) → rate (429) → size, type and coding of the body (413, 400) → overload (503) → handler
 //
-// Reads of the catalog have a limit of their own, so that signals that pile up do not starve them.
+// Reads of the catalog have a limit of their own, so that signals that pile up do not starve them. Signals and
+// recommendations take turns (package overload): batches of impressions only are refused first, sales last.
+//
+// A client whose keys are wrong too often is answered 429 before anything is looked up for it.
 //
 // fasthttp reads a body before it calls the handler. One that is declared too large is refused before it is read, but
 // by way of the same checks, so that a stranger learns 401 and not 413. One that turns out too large chunk by chunk is

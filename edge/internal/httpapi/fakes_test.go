@@ -14,11 +14,12 @@ import (
 
 // keys is the fake of access: secrets and what they open.
 type keys struct {
-	mu      sync.Mutex
-	grants  map[string]storekey.Grant
-	err     error
-	asked   int
-	panicky bool
+	mu         sync.Mutex
+	grants     map[string]storekey.Grant
+	remembered map[string]storekey.Grant
+	err        error
+	asked      int
+	panicky    bool
 }
 
 func (k *keys) Resolve(_ context.Context, secret []byte) (storekey.Grant, error) {
@@ -36,6 +37,14 @@ func (k *keys) Resolve(_ context.Context, secret []byte) (storekey.Grant, error)
 		return storekey.Grant{}, fault.New(fault.Unauthorized, "")
 	}
 	return g, nil
+}
+
+// Remembered knows every grant that a test asked to be remembered.
+func (k *keys) Remembered(secret []byte) (storekey.Grant, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	g, ok := k.remembered[string(secret)]
+	return g, ok
 }
 
 func (k *keys) calls() int {

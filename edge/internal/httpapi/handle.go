@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"storefront.internal/edge/internal/overload"
 	"storefront.internal/edge/internal/ratelimit"
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/ident"
@@ -88,7 +89,7 @@ func (s *Server) admit(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	if x.grant, err = s.keys.Resolve(&x.call, secret); err != nil {
+	if x.grant, err = s.resolve(x, secret); err != nil {
 		return err
 	}
 	if ident.Valid(ident.Connection, x.pathID) && x.grant.ConnectionID != ident.ConnectionID(x.pathID) {
@@ -154,16 +155,21 @@ func (s *Server) work(x *exchange) error {
 	if x.route.Scope == "" {
 		return x.route.handle(s, x)
 	}
-	n := len(x.ctx.Request.Body())
-	limit := &s.shed
+	body, class := x.ctx.Request.Body(), overload.Ordinary
+	limit := s.turns
 	if x.route.catalog {
-		limit = &s.reads
+		limit = s.reads
 	}
-	reason, ok := limit.enter(n)
+	turn, reason, ok := limit.Enter(&x.call, len(body), func() overload.Class {
+		if x.route.batch {
+			class = overload.ClassOfBatch(body)
+		}
+		return class
+	})
 	if !ok {
-		s.metrics.shed.WithLabelValues(reason).Inc()
+		s.metrics.shed.WithLabelValues(string(reason), class.String()).Inc()
 		return fault.New(fault.ServiceUnavailable, "Too many requests are in work.")
 	}
-	defer limit.leave(n)
+	defer limit.Leave(turn)
 	return x.route.handle(s, x)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"storefront.internal/edge/internal/itemread"
+	"storefront.internal/edge/internal/overload"
 	"storefront.internal/edge/internal/ratelimit"
 	"storefront.internal/shared/fault"
 )
@@ -216,19 +217,21 @@ func TestItemRefusals(t *testing.T) {
 func TestReadsAndSignalsDoNotStarveEachOther(t *testing.T) {
 	t.Parallel()
 	h, _ := catalog(t, func(c *Config) {
-		c.MaxInFlight, c.MaxReads = 1, 1
+		c.Work, c.Reads = overload.Config{MaxInFlight: 1}, overload.Config{MaxInFlight: 1}
 		c.Limiter = ratelimit.New(ratelimit.Config{PerKey: ratelimit.Quota{PerSecond: 1e6, Burst: 1e6}, PerAddress: ratelimit.Quota{PerSecond: 1e6, Burst: 1e6}})
 	})
-	if _, ok := h.server.shed.enter(0); !ok { // a signal in work
+	signal, _, ok := h.server.turns.Enter(t.Context(), 0, nil)
+	if !ok {
 		t.Fatal("full from the start")
 	}
 	h.expect(h.post(myPath, h.secret, `{}`), 503, fault.SignalsUnavailable)
 	h.expect(h.get(itemPath, h.reader), 200, "")
-	h.server.shed.leave(0)
-	if _, ok := h.server.reads.enter(0); !ok { // a read in work: the one before has left
+	h.server.turns.Leave(signal)
+	read, _, ok := h.server.reads.Enter(t.Context(), 0, nil)
+	if !ok {
 		t.Fatal("a read did not leave")
 	}
 	h.expect(h.get(itemPath, h.reader), 503, fault.ServiceUnavailable)
 	h.expect(h.post(myPath, h.secret, `{}`), 202, "")
-	h.server.reads.leave(0)
+	h.server.reads.Leave(read)
 }

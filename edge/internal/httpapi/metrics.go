@@ -13,6 +13,7 @@ type Metrics struct {
 	problems *prometheus.CounterVec
 	panics   prometheus.Counter
 	shed     *prometheus.CounterVec
+	guesses  prometheus.Counter
 	server   prometheus.Counter
 }
 
@@ -28,11 +29,14 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		panics: prometheus.NewCounter(prometheus.CounterOpts{Name: "storefront_edge_http_panics_total",
 			Help: "Panics of handlers, answered 500. Every one is a defect."}),
 		shed: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "storefront_edge_http_shed_total",
-			Help: "Requests refused with 503 because too many requests or body bytes were in work."}, []string{"reason"}),
+			Help: "Requests refused with 503 because there was no room for them, by reason and by how dear they were: in_flight (the queue is full), predicted_wait, waited, displaced (by a dearer one), body_bytes."},
+			[]string{"reason", "class"}),
+		guesses: prometheus.NewCounter(prometheus.CounterOpts{Name: "storefront_edge_http_guesses_refused_total",
+			Help: "Requests refused with 429 because wrong keys came from their address too often."}),
 		server: prometheus.NewCounter(prometheus.CounterOpts{Name: "storefront_edge_http_connection_errors_total",
 			Help: "Connections that ended in an error: reset, cut off, not HTTP."}),
 	}
-	r.MustRegister(m.duration, m.problems, m.panics, m.shed, m.server)
+	r.MustRegister(m.duration, m.problems, m.panics, m.shed, m.guesses, m.server)
 	return m
 }
 
@@ -45,9 +49,10 @@ func (s *Server) Watch(r prometheus.Registerer) {
 	gauge := func(name, help string, f func() float64) {
 		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
 	}
-	gauge("storefront_edge_http_in_flight", "Requests in work, without reads of the catalog.", func() float64 { return float64(s.shed.requests.Load()) })
+	gauge("storefront_edge_http_in_flight", "Requests in work, without reads of the catalog.", func() float64 { return float64(s.turns.State().Working) })
+	gauge("storefront_edge_http_waiting", "Requests that wait for their turn, without reads of the catalog.", func() float64 { return float64(s.turns.State().Waiting) })
 	gauge("storefront_edge_http_catalog_in_flight", "Reads of the catalog in work; they have a limit of their own.",
-		func() float64 { return float64(s.reads.requests.Load()) })
-	gauge("storefront_edge_http_in_flight_bytes", "Bytes of bodies in work.", func() float64 { return float64(s.shed.bytes.Load()) })
+		func() float64 { return float64(s.reads.State().Working) })
+	gauge("storefront_edge_http_in_flight_bytes", "Bytes of bodies in work or waiting.", func() float64 { return float64(s.turns.State().Bytes) })
 	gauge("storefront_edge_http_connections", "Open connections.", func() float64 { return float64(s.http.GetOpenConnectionsCount()) })
 }

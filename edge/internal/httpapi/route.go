@@ -19,6 +19,7 @@ type Route struct {
 	unavailable fault.Code // what a 503 of this operation is called
 	catalog     bool       // has the catalog's own limit of what is in work
 	beacon      bool       // takes text/plain with ?key= too
+	batch       bool       // the body tells how dear the request is
 	handle      func(*Server, *exchange) error
 }
 
@@ -26,7 +27,7 @@ type Route struct {
 func Routes() []Route {
 	return []Route{
 		{Method: "POST", Path: "/v1/connections/{connection_id}/storefront-signals", Operation: "recordStorefrontSignals",
-			Scope: storekey.SignalsWrite, unavailable: fault.SignalsUnavailable, beacon: true, handle: (*Server).recordSignals},
+			Scope: storekey.SignalsWrite, unavailable: fault.SignalsUnavailable, beacon: true, batch: true, handle: (*Server).recordSignals},
 		{Method: "POST", Path: "/v1/connections/{connection_id}/recommendations", Operation: "getRecommendations",
 			Scope: storekey.RecommendationsRead, unavailable: fault.ServiceUnavailable, handle: (*Server).recommend},
 		{Method: "GET", Path: "/v1/catalog/items/{item_id}", Operation: "getCatalogItem",

@@ -13,6 +13,7 @@ import (
 
 	"storefront.internal/edge/internal/intake"
 	"storefront.internal/edge/internal/itemread"
+	"storefront.internal/edge/internal/overload"
 	"storefront.internal/edge/internal/ratelimit"
 	"storefront.internal/edge/internal/recommend"
 	"storefront.internal/shared/problem"
@@ -24,6 +25,8 @@ import (
 // not keep the secret.
 type Keys interface {
 	Resolve(ctx context.Context, secret []byte) (storekey.Grant, error)
+	// Remembered answers what is known without any look-up.
+	Remembered(secret []byte) (storekey.Grant, bool)
 }
 
 // Signals is the use case of operation 1. It calls charge once, with the number of signals. It must not keep the body.
@@ -60,12 +63,12 @@ type Config struct {
 	Now             func() time.Time
 
 	TrustedProxies []netip.Prefix
-	Beacon         bool          // text/plain with ?key= on operation 1
-	LogSample      int           // one event in so many is logged below status 500; 0 logs none
-	MaxInFlight    int           // default 1024
-	MaxReads       int           // of the catalog in work at once, beside MaxInFlight; default 1024
-	MaxBodyBytes   int           // of all requests in work; default 64 MiB
-	ItemTTL        time.Duration // what clients may keep an item for; in whole seconds
+	Beacon         bool            // text/plain with ?key= on operation 1
+	LogSample      int             // one event in so many is logged below status 500; 0 logs none
+	Work           overload.Config // what may be in work at once, without reads of the catalog
+	Reads          overload.Config // of the catalog
+	Failures       ratelimit.Quota // of a wrong key from one address; the zero value: no limit
+	ItemTTL        time.Duration   // what clients may keep an item for; in whole seconds
 	Timeouts       Timeouts
 }
 
@@ -86,8 +89,9 @@ type Server struct {
 	trusted         []netip.Prefix
 	beacon          bool
 	sample          sampler
-	shed            shed
-	reads           shed   // of the catalog, so that signals do not starve it
+	turns           *overload.Turns
+	reads           *overload.Turns // of the catalog, so that signals do not starve it
+	failures        *ratelimit.Failures
 	itemCaching     string // Cache-Control of an item
 	router          *router
 	http            *fasthttp.Server
@@ -97,21 +101,11 @@ type Server struct {
 
 // New returns a server that does not listen yet.
 func New(c Config) *Server {
-	if c.MaxInFlight <= 0 {
-		c.MaxInFlight = 1024
-	}
-	if c.MaxReads <= 0 {
-		c.MaxReads = 1024
-	}
-	if c.MaxBodyBytes <= 0 {
-		c.MaxBodyBytes = 64 << 20
-	}
 	s := &Server{
 		keys: c.Keys, signals: c.Signals, recommendations: c.Recommendations, items: c.Items, limiter: c.Limiter, problems: c.Problems,
 		metrics: c.Metrics, log: c.Logger, now: c.Now, trusted: c.TrustedProxies, beacon: c.Beacon,
 		sample: sampler{every: c.LogSample}, router: newRouter(Routes()),
-		shed:        shed{maxRequests: int64(c.MaxInFlight), maxBytes: int64(c.MaxBodyBytes)},
-		reads:       shed{maxRequests: int64(c.MaxReads), maxBytes: int64(c.MaxBodyBytes)},
+		turns: overload.New(c.Work), reads: overload.New(c.Reads), failures: ratelimit.NewFailures(c.Failures, c.Now),
 		itemCaching: "private, max-age=" + strconv.Itoa(int(c.ItemTTL/time.Second)),
 	}
 	s.base, s.end = context.WithCancel(context.Background())

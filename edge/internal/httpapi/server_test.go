@@ -163,8 +163,8 @@ func gather(t *testing.T, h *harness, name string) float64 {
 func TestOverload(t *testing.T) {
 	t.Parallel()
 	for reason, limit := range map[string]func(*Config){
-		"in_flight":  func(c *Config) { c.MaxInFlight = 1 },
-		"body_bytes": func(c *Config) { c.MaxBodyBytes = len(batch) },
+		"waited":     func(c *Config) { c.Work.MaxInFlight = 1 },
+		"body_bytes": func(c *Config) { c.Work.MaxBytes = len(batch) },
 	} {
 		h := start(t, limit)
 		entered, release := make(chan struct{}), make(chan struct{})
