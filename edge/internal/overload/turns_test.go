@@ -103,7 +103,7 @@ func TestRefusalsAreEarly(t *testing.T) {
 		if synctest.Wait(); l.turns.State().Waiting != 1 {
 			t.Error("it gave up too early")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if synctest.Wait(); l.ended["hopeful"] != Waited {
 			t.Errorf("after %s: %q", time.Since(began), l.ended["hopeful"])
 		}
