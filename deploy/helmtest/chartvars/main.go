@@ -1,0 +1,43 @@
+// Command chartvars writes the names of the services' variables into the chart's values.schema.json, so that a misspelt one is
+// refused by Helm and not found out by a pod that never starts. It owns the three enumerations of that file and nothing else of
+// it. The names come from the generated CONFIG.md of each service; secrets are left out, as are those that the chart sets itself.
+//
+//go:generate go run .
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"storefront.internal/deploy/local/project"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "chartvars:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	p, err := project.Find()
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(p.Root, "helm", "storefront", "values.schema.json")
+	schema, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	for _, c := range components() {
+		names, err := c.names(p.Root)
+		if err != nil {
+			return err
+		}
+		if schema, err = enumerate(schema, c.definition, names); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(path, schema, 0o644)
+}

@@ -1,0 +1,60 @@
+# Asks the public surface. With a trial key: a Decision, a signal that hangs from it, and the same signal again, which is a
+# duplicate only when the first was recorded. Without one: health, and a refusal in the installation's own words.
+fail() {
+  echo "FAILED: $*" >&2
+  exit 1
+}
+
+# ask METHOD PATH [BODY]: sets status and body.
+ask() {
+  if [ -n "${STOREFRONT_KEY:-}" ]; then
+    set -- "$@" "-H" "Authorization: Bearer $STOREFRONT_KEY"
+  fi
+  method=$1 path=$2
+  shift 2
+  case "${1:-}" in
+  "{"*)
+    data=$1
+    shift
+    set -- "$@" -H "Content-Type: application/json" --data "$data"
+    ;;
+  esac
+  answer=$(curl -sS --max-time 10 --retry 3 --retry-connrefused -X "$method" -w '\n%{http_code}' "$@" "$BASE_URL$path") || fail "$method $path: no answer"
+  status=${answer##*"
+"}
+  body=${answer%"
+"*}
+}
+
+ask GET /healthz
+[ "$status" = 200 ] || fail "GET /healthz: $status $body"
+echo "health: $body"
+
+if [ -z "$CONNECTION_ID" ]; then
+  ask POST /v1/connections/con_helmtest/storefront-signals '{"signals":[]}'
+  [ "$status" = 401 ] || fail "signals without a key: $status instead of 401: $body"
+  case "$body" in
+  *"\"type\":\"$ERRORS_BASE"*) echo "refusal: $body" ;;
+  *) fail "the problem's type does not begin with $ERRORS_BASE: $body" ;;
+  esac
+  echo "passed; set tests.connectionId and tests.existingSecret to send a signal, too"
+  exit 0
+fi
+
+ask POST "/v1/connections/$CONNECTION_ID/recommendations" '{"placement":"helm-test","limit":1}'
+[ "$status" = 200 ] || fail "recommendations: $status $body"
+decision=$(printf '%s' "$body" | sed -n 's/.*"decision_id":"\([^"]*\)".*/\1/p')
+[ -n "$decision" ] || fail "no decision_id in $body"
+echo "decision: $decision"
+
+now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+signal="{\"signals\":[{\"signal_id\":\"sig_helmtest-$(date +%s)-$$\",\"type\":\"impression\",\"occurred_at\":\"$now\",\"decision_id\":\"$decision\"}]}"
+for want in accepted duplicate; do
+  ask POST "/v1/connections/$CONNECTION_ID/storefront-signals" "$signal"
+  [ "$status" = 202 ] || fail "signals: $status $body"
+  case "$body" in
+  *"\"status\":\"$want\""*) echo "signal: $body" ;;
+  *) fail "want $want: $body" ;;
+  esac
+done
+echo "passed"

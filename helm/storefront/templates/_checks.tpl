@@ -1,0 +1,67 @@
+{{/* What the schema cannot say. Each refusal names the values that it is about. */}}
+
+{{- define "storefront.checks" -}}
+{{- $v := .Values -}}
+{{- $edge := $v.edge.shutdown -}}
+{{- include "storefront.checkGrace" (dict "name" "edge" "grace" $edge.terminationGracePeriodSeconds "parts" (list $edge.preStopSleepSeconds $edge.drainDelaySeconds 15 5 2) "text" "preStopSleepSeconds, drainDelaySeconds, 15 s for running requests, 5 s for records on their way, 2 s") -}}
+{{- range $name := list "control" "relay" -}}
+{{- $shutdown := (index $v $name).shutdown -}}
+{{- include "storefront.checkGrace" (dict "name" $name "grace" $shutdown.terminationGracePeriodSeconds "parts" (list $shutdown.preStopSleepSeconds 30 2) "text" "preStopSleepSeconds, 30 s for what is under way, 2 s") -}}
+{{- end -}}
+{{- range $name := list "edge" "control" "relay" -}}
+{{- $a := (index $v $name).autoscaling -}}
+{{- if and $a.enabled (gt (int $a.minReplicas) (int $a.maxReplicas)) -}}
+{{- fail (printf "%s.autoscaling.minReplicas is greater than maxReplicas" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- if and $v.relay.autoscaling.enabled $v.relay.keda.enabled -}}
+{{- fail "relay.autoscaling.enabled and relay.keda.enabled exclude each other: two controllers would set one number" -}}
+{{- end -}}
+{{- if and $v.relay.keda.enabled (gt (int $v.relay.keda.minReplicaCount) (int $v.relay.keda.maxReplicaCount)) -}}
+{{- fail "relay.keda.minReplicaCount is greater than maxReplicaCount" -}}
+{{- end -}}
+{{- if and $v.caBundle.existingSecret $v.caBundle.existingConfigMap -}}
+{{- fail "caBundle: name a Secret or a ConfigMap, not both" -}}
+{{- end -}}
+{{- if and $v.ingress.enabled (not $v.ingress.hosts) -}}
+{{- fail "ingress.hosts is required with ingress.enabled: without a host the surface would answer for every name" -}}
+{{- end -}}
+{{- if and $v.control.ingress.enabled (not $v.control.ingress.hosts) -}}
+{{- fail "control.ingress.hosts is required with control.ingress.enabled" -}}
+{{- end -}}
+{{- if and $v.gateway.enabled (not $v.gateway.parentRefs) -}}
+{{- fail "gateway.parentRefs is required with gateway.enabled" -}}
+{{- end -}}
+{{- $apps := or $v.secrets.appSecrets.key (and $v.auth.create $v.auth.appSecrets) -}}
+{{- if and $apps (not $v.control.webhookUrl) -}}
+{{- fail "control.webhookUrl is required with secrets.appSecrets (or auth.appSecrets): an installation registers webhooks there" -}}
+{{- end -}}
+{{- if and (eq $v.migrations.mode "hook") $v.migrations.ttlSecondsAfterFinished -}}
+{{- fail "migrations.ttlSecondsAfterFinished is for mode job; a hook's Job is replaced by the next one" -}}
+{{- end -}}
+{{- include "storefront.checkCapabilities" . -}}
+{{- end -}}
+
+{{- define "storefront.checkGrace" -}}
+{{- $need := 0 -}}
+{{- range .parts -}}{{- $need = add $need (int .) -}}{{- end -}}
+{{- if lt (int .grace) (int $need) -}}
+{{- fail (printf "%s.shutdown.terminationGracePeriodSeconds is %d and must be at least %d (%s), or what is under way is lost" .name (int .grace) (int $need) .text) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Objects of CRDs are made when asked for. On a live cluster without the CRD the refusal says what is missing; a render without a cluster knows of none and goes on. */}}
+{{- define "storefront.checkCapabilities" -}}
+{{- $v := .Values -}}
+{{- if .Capabilities.APIVersions.Has "apps/v1/Deployment" -}}
+{{- range $crd := list
+  (list $v.monitoring.serviceMonitor.enabled "monitoring.coreos.com/v1/ServiceMonitor" "monitoring.serviceMonitor.enabled")
+  (list $v.monitoring.prometheusRule.enabled "monitoring.coreos.com/v1/PrometheusRule" "monitoring.prometheusRule.enabled")
+  (list $v.relay.keda.enabled "keda.sh/v1alpha1/ScaledObject" "relay.keda.enabled")
+  (list $v.gateway.enabled "gateway.networking.k8s.io/v1/HTTPRoute" "gateway.enabled") -}}
+{{- if and (index $crd 0) (not ($.Capabilities.APIVersions.Has (index $crd 1))) -}}
+{{- fail (printf "%s needs %s, which this cluster does not serve" (index $crd 2) (index $crd 1)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,123 @@
+{{/* The plain variables of each component, by their own names; the ConfigMap holds them. */}}
+
+{{/* dict root, name, values */}}
+{{- define "storefront.config" -}}
+{{- $v := .root.Values -}}
+{{- $prefix := include "storefront.prefix" .name -}}
+{{- $config := dict -}}
+{{- with include "storefront.databaseUrl" (dict "root" .root "role" .name) -}}
+{{- $_ := set $config (printf "%s_DATABASE_URL" $prefix) . -}}
+{{- end -}}
+{{- $_ := set $config (printf "%s_ADMIN_LISTEN" $prefix) ":9090" -}}
+{{- if ne .name "relay" -}}
+{{- $_ := set $config (printf "%s_LISTEN" $prefix) ":8080" -}}
+{{- $_ := set $config (printf "%s_ERRORS_BASE" $prefix) (required "errorsBase is required: the prefix of a problem's type, for example https://errors.example.com/" $v.errorsBase) -}}
+{{- $_ := set $config (printf "%s_REDIS_ADDRS" $prefix) (join "," (required "redis.addrs is required" $v.redis.addrs)) -}}
+{{- $_ := set $config (printf "%s_REDIS_USERNAME" $prefix) $v.redis.username -}}
+{{- $_ := set $config (printf "%s_REDIS_TLS" $prefix) (toString $v.redis.tls) -}}
+{{- $_ := set $config (printf "%s_REDIS_PREFIX" $prefix) $v.redis.prefix -}}
+{{- end -}}
+{{- if ne .name "control" -}}
+{{- $_ := set $config (printf "%s_KAFKA_BROKERS" $prefix) (join "," (required "kafka.brokers is required" $v.kafka.brokers)) -}}
+{{- $_ := set $config (printf "%s_KAFKA_TOPIC_PARTITIONS" $prefix) (toString $v.kafka.topicPartitions) -}}
+{{- $_ := set $config (printf "%s_KAFKA_REPLICATION_FACTOR" $prefix) (toString $v.kafka.replicationFactor) -}}
+{{- $_ := set $config (printf "%s_ENGINE_URL" $prefix) $v.engine.url -}}
+{{- end -}}
+{{- if eq .name "edge" -}}
+{{- $_ := set $config "EDGE_REPLICAS" (include "storefront.rateReplicas" .root) -}}
+{{- $_ := set $config "EDGE_DRAIN_DELAY" (printf "%vs" .values.shutdown.drainDelaySeconds) -}}
+{{- else if eq .name "control" -}}
+{{- $_ := set $config "CONTROL_WEBHOOK_URL" .values.webhookUrl -}}
+{{- else -}}
+{{- $_ := set $config "RELAY_KAFKA_GROUP" $v.kafka.consumerGroup -}}
+{{- end -}}
+{{- range $name, $value := .values.config -}}
+{{- $_ := set $config $name (toString $value) -}}
+{{- end -}}
+{{- range $name := keys $config | sortAlpha -}}
+{{- with index $config $name }}
+{{ $name }}: {{ . | quote }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "storefront.prefix" -}}
+{{- get (dict "edge" "EDGE" "control" "CONTROL" "relay" "RELAY") . -}}
+{{- end -}}
+
+{{- define "storefront.rateReplicas" -}}
+{{- $edge := .Values.edge -}}
+{{- if kindIs "invalid" $edge.rateReplicas -}}
+{{- ternary $edge.autoscaling.minReplicas $edge.replicaCount $edge.autoscaling.enabled | int -}}
+{{- else -}}
+{{- $edge.rateReplicas | int -}}
+{{- end -}}
+{{- end -}}
+
+{{/* dict root, name, values: the list of a container's environment. */}}
+{{- define "storefront.env" -}}
+{{- $v := .root.Values -}}
+{{- $prefix := include "storefront.prefix" .name -}}
+- name: GOMEMLIMIT
+  valueFrom:
+    resourceFieldRef: {containerName: {{ .name }}, resource: limits.memory}
+{{- include "storefront.databaseEnv" (dict "root" .root "role" .name "prefix" $prefix) }}
+{{- if ne .name "relay" }}
+{{- with include "storefront.secretRef" (dict "root" .root "item" (dict "existingSecret" $v.redis.existingSecret "key" $v.redis.passwordKey) "shared" "" "auth" "redisPassword" "what" "redis" "needed" false) }}
+- name: {{ $prefix }}_REDIS_PASSWORD
+  valueFrom:
+    secretKeyRef: {{ . }}
+{{- end }}
+{{- end }}
+{{- if and (ne .name "control") $v.engine.url }}
+{{- with include "storefront.secretRef" (dict "root" .root "item" (dict "existingSecret" $v.engine.existingSecret "key" $v.engine.tokenKey) "shared" "" "auth" "engineToken" "what" "engine" "needed" true) }}
+- name: {{ $prefix }}_ENGINE_TOKEN
+  valueFrom:
+    secretKeyRef: {{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .name "edge" }}
+{{- include "storefront.ownSecretEnv" (dict "root" .root "item" "decisionKeys" "needed" true "variable" "EDGE_DECISION_KEYS") }}
+{{- else if eq .name "control" }}
+{{- include "storefront.ownSecretEnv" (dict "root" .root "item" "keyset" "needed" true "variable" "CONTROL_KEYSET") }}
+{{- include "storefront.ownSecretEnv" (dict "root" .root "item" "connectorTokens" "needed" true "variable" "CONTROL_CONNECTOR_TOKENS") }}
+{{- include "storefront.ownSecretEnv" (dict "root" .root "item" "backendTokens" "variable" "CONTROL_BACKEND_TOKENS") }}
+{{- include "storefront.ownSecretEnv" (dict "root" .root "item" "engineTokens" "variable" "CONTROL_ENGINE_TOKENS") }}
+{{- include "storefront.ownSecretEnv" (dict "root" .root "item" "connectorPepper" "variable" "CONTROL_CONNECTOR_PEPPER") }}
+{{- include "storefront.ownSecretEnv" (dict "root" .root "item" "appSecrets" "variable" "CONTROL_APP_SECRETS") }}
+{{- end }}
+{{- include "storefront.caEnv" .root }}
+{{- with .values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* The image's own CA bundle is a file; a folder is read beside it. */}}
+{{- define "storefront.caEnv" -}}
+{{- if or .Values.caBundle.existingSecret .Values.caBundle.existingConfigMap }}
+- name: SSL_CERT_DIR
+  value: /etc/storefront/ca
+{{- end }}
+{{- end -}}
+
+{{- define "storefront.caMount" -}}
+{{- if or .Values.caBundle.existingSecret .Values.caBundle.existingConfigMap }}
+- {name: ca, mountPath: /etc/storefront/ca, readOnly: true}
+{{- end }}
+{{- end -}}
+
+{{- define "storefront.caVolume" -}}
+{{- with .Values.caBundle }}
+{{- if .existingSecret }}
+- name: ca
+  secret:
+    secretName: {{ .existingSecret | quote }}
+    items: [{key: {{ .key | quote }}, path: ca.crt}]
+{{- else if .existingConfigMap }}
+- name: ca
+  configMap:
+    name: {{ .existingConfigMap | quote }}
+    items: [{key: {{ .key | quote }}, path: ca.crt}]
+{{- end }}
+{{- end }}
+{{- end -}}

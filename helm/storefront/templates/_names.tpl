@@ -1,0 +1,70 @@
+{{/* Names and labels. */}}
+
+{{- define "storefront.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* At most 40 characters, so that what is added to it ("-control-ops") still fits a label. */}}
+{{- define "storefront.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := include "storefront.name" . -}}
+{{- if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "storefront.serviceAccountName" -}}
+{{- default (ternary (include "storefront.fullname" .) "default" .Values.serviceAccount.create) .Values.serviceAccount.name -}}
+{{- end -}}
+
+{{/* dict root, name (component): what selectors hold, which never changes. */}}
+{{- define "storefront.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "storefront.name" .root }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .name }}
+{{- end -}}
+
+{{/* dict root, name, labels (more of them): what pods carry. No version is in it, so that a new chart with the same pods does not replace them. */}}
+{{- define "storefront.podLabels" -}}
+{{ include "storefront.selectorLabels" . }}
+app.kubernetes.io/part-of: storefront
+{{- with merge (dict) (default (dict) .labels) .root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* dict root, name, labels (more of them) */}}
+{{- define "storefront.labels" -}}
+{{ include "storefront.podLabels" . }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{/* dict root, name, suffix, labels, annotations: a whole metadata. */}}
+{{- define "storefront.metadata" -}}
+name: {{ include "storefront.fullname" .root }}-{{ .name }}{{ default "" .suffix }}
+namespace: {{ .root.Release.Namespace }}
+labels:
+  {{- include "storefront.labels" . | nindent 2 }}
+{{- with merge (dict) (default (dict) .annotations) .root.Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* dict root, image */}}
+{{- define "storefront.image" -}}
+{{- $registry := default .image.registry .root.Values.global.imageRegistry -}}
+{{- $path := ternary (printf "%s/%s" $registry .image.repository) .image.repository (ne $registry "") -}}
+{{- if .image.digest -}}
+{{- printf "%s@%s" $path .image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" $path (default .root.Chart.AppVersion .image.tag) -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,151 @@
+{{/* What the pods of the three components have in common: dict root, name, values. */}}
+
+{{- define "storefront.scaled" -}}
+{{- or .values.autoscaling.enabled (and (eq .name "relay") .root.Values.relay.keda.enabled) -}}
+{{- end -}}
+
+{{/* The least number of pods, whoever decides about it. */}}
+{{- define "storefront.leastReplicas" -}}
+{{- if .values.autoscaling.enabled -}}
+{{- .values.autoscaling.minReplicas | int -}}
+{{- else if eq (include "storefront.scaled" .) "true" -}}
+{{- .root.Values.relay.keda.minReplicaCount | int -}}
+{{- else -}}
+{{- .values.replicaCount | int -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "storefront.deployment" -}}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  {{- include "storefront.metadata" (dict "root" .root "name" .name) | nindent 2 }}
+spec:
+  {{- if or (ne (include "storefront.scaled" .) "true") .values.autoscaling.preserveReplicas }}
+  replicas: {{ .values.replicaCount }}
+  {{- end }}
+  revisionHistoryLimit: 5
+  strategy:
+    {{- toYaml .values.strategy | nindent 4 }}
+  selector:
+    matchLabels:
+      {{- include "storefront.selectorLabels" . | nindent 6 }}
+  template:
+    metadata:
+      labels:
+        {{- include "storefront.podLabels" (dict "root" .root "name" .name "labels" .values.podLabels) | nindent 8 }}
+      annotations:
+        checksum/config: {{ include "storefront.config" . | sha256sum }}
+        {{- if .root.Values.auth.create }}
+        checksum/auth: {{ toJson .root.Values.auth | sha256sum }}
+        {{- end }}
+        {{- with .values.podAnnotations }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+    spec:
+      {{- include "storefront.podSpec" . | nindent 6 }}
+{{- end -}}
+
+{{- define "storefront.podSpec" -}}
+serviceAccountName: {{ include "storefront.serviceAccountName" .root }}
+{{ include "storefront.podCommon" .root }}
+{{- with .values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+terminationGracePeriodSeconds: {{ .values.shutdown.terminationGracePeriodSeconds }}
+containers:
+  - name: {{ .name }}
+    {{- include "storefront.container" . | nindent 4 }}
+{{- $volumes := printf "%s\n%s" (include "storefront.caVolume" .root) (ternary (toYaml .values.extraVolumes) "" (gt (len .values.extraVolumes) 0)) | trim }}
+{{- with $volumes }}
+volumes:
+  {{- . | nindent 2 }}
+{{- end }}
+{{- include "storefront.placement" . }}
+{{- end -}}
+
+{{/* What the pods of Jobs have, too. Service links would put variables into the environment that begin as ours do, and ours refuse what they do not know. */}}
+{{- define "storefront.podCommon" -}}
+automountServiceAccountToken: false
+enableServiceLinks: false
+{{- with .Values.global.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+securityContext:
+  {{- toYaml .Values.podSecurityContext | nindent 2 }}
+{{- end -}}
+
+{{- define "storefront.container" -}}
+image: {{ include "storefront.image" (dict "root" .root "image" .values.image) | quote }}
+imagePullPolicy: {{ .values.image.pullPolicy }}
+args: [serve]
+envFrom:
+  - configMapRef: {name: {{ include "storefront.fullname" .root }}-{{ .name }}}
+env:
+  {{- include "storefront.env" . | nindent 2 }}
+ports:
+  {{- if ne .name "relay" }}
+  - {name: http, containerPort: 8080, protocol: TCP}
+  {{- end }}
+  - {name: ops, containerPort: 9090, protocol: TCP}
+startupProbe:
+  httpGet: {path: /livez, port: ops}
+  periodSeconds: 2
+  timeoutSeconds: 2
+  failureThreshold: 30
+livenessProbe:
+  httpGet: {path: /livez, port: ops}
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 6
+readinessProbe:
+  httpGet: {path: /readyz, port: ops}
+  periodSeconds: 5
+  timeoutSeconds: 4
+  failureThreshold: 2
+{{- with .values.shutdown.preStopSleepSeconds }}
+lifecycle:
+  preStop:
+    sleep: {seconds: {{ . }}}
+{{- end }}
+resources:
+  {{- toYaml .values.resources | nindent 2 }}
+securityContext:
+  {{- toYaml .root.Values.containerSecurityContext | nindent 2 }}
+{{- $mounts := printf "%s\n%s" (include "storefront.caMount" .root) (ternary (toYaml .values.extraVolumeMounts) "" (gt (len .values.extraVolumeMounts) 0)) | trim }}
+{{- with $mounts }}
+volumeMounts:
+  {{- . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- define "storefront.placement" -}}
+{{- if kindIs "invalid" .values.topologySpreadConstraints }}
+topologySpreadConstraints:
+  {{- range $key := list "topology.kubernetes.io/zone" "kubernetes.io/hostname" }}
+  - maxSkew: 1
+    topologyKey: {{ $key }}
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels:
+        {{- include "storefront.selectorLabels" $ | nindent 8 }}
+    matchLabelKeys: [pod-template-hash]
+  {{- end }}
+{{- else if .values.topologySpreadConstraints }}
+topologySpreadConstraints:
+  {{- toYaml .values.topologySpreadConstraints | nindent 2 }}
+{{- end }}
+{{- with .values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
