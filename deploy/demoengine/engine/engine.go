@@ -53,6 +53,7 @@ func (e *Engine) Handler() http.Handler {
 	mux.HandleFunc("GET /debug/interactions", e.showInteractions)
 	mux.HandleFunc("GET /debug/observations", e.showObservations)
 	mux.HandleFunc("GET /debug/snapshots", e.showSnapshots)
+	mux.HandleFunc("GET /debug/refusals", e.showRefusals)
 	mux.HandleFunc("POST /debug/behaviour", e.changeBehaviour)
 	return mux
 }
@@ -64,6 +65,7 @@ type work func(body []byte, b Behaviour) (status int, answer any)
 func (e *Engine) call(name call, do work) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !e.authorised(r) {
+			e.refused(r)
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			writeJSON(w, http.StatusUnauthorized, problem{"unauthorized"})
 			return
@@ -81,6 +83,9 @@ func (e *Engine) call(name call, do work) http.Handler {
 		b.hang(r.Context())
 		switch {
 		case b.Status != 0:
+			if b.Status == http.StatusUnauthorized {
+				e.refused(r)
+			}
 			b.refuse(w)
 		case b.AfterEffect:
 			panic(http.ErrAbortHandler) // closes the connection without an answer

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -19,6 +20,7 @@ type memory struct {
 	receipts     []Receipt
 	observations []json.RawMessage
 	readings     []Reading
+	refusals     []Refusal
 	shelves      shelves
 }
 
@@ -110,14 +112,29 @@ func from[T any](all []T, since int) []T {
 
 func (e *Engine) showInteractions(w http.ResponseWriter, r *http.Request) {
 	if since, ok := sinceOf(w, r); ok {
-		writeJSON(w, http.StatusOK, map[string]any{"interactions": e.Receipts(since)})
+		writeList(w, "interactions", e.Receipts(since))
 	}
 }
 
 func (e *Engine) showObservations(w http.ResponseWriter, r *http.Request) {
 	if since, ok := sinceOf(w, r); ok {
-		writeJSON(w, http.StatusOK, map[string]any{"observations": e.Observations(since)})
+		writeList(w, "observations", e.Observations(since))
 	}
+}
+
+// writeList writes an object with one array, element by element: a long run's receipts are too many to encode at once.
+func writeList[T any](w http.ResponseWriter, name string, all []T) {
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, "{%q:[", name)
+	for i := range all {
+		if i > 0 {
+			fmt.Fprint(w, ",")
+		}
+		if json.NewEncoder(w).Encode(&all[i]) != nil {
+			return // the caller is gone
+		}
+	}
+	fmt.Fprint(w, "]}")
 }
 
 func sinceOf(w http.ResponseWriter, r *http.Request) (int, bool) {
