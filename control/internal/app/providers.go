@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"time"
 
 	"storefront.internal/control/internal/appsecret"
 	"storefront.internal/control/internal/outbound"
@@ -21,6 +22,8 @@ type Providers struct {
 	WebhookURL       string          `envconfig:"WEBHOOK_URL" desc:"where providers deliver: an https URL to which /{provider}/{endpoint_id} is added; required with CONTROL_APP_SECRETS"`
 	TiendanubeAgent  string          `envconfig:"TIENDANUBE_USER_AGENT" default:"Storefront" desc:"User-Agent toward Tiendanube, which wants the app's name and a contact in it"`
 	TiendanubeBearer bool            `envconfig:"TIENDANUBE_BEARER" default:"false" desc:"send the credential to Tiendanube as Authorization: Bearer"`
+	CatchUpEvery     time.Duration   `envconfig:"CATCH_UP_EVERY" default:"10m" desc:"how often each shop is asked what was updated since the last time, for what no webhook told of; 1s to 24h"`
+	ReloadEvery      time.Duration   `envconfig:"RELOAD_EVERY" default:"24h" desc:"how old the last load of a shop may be before it is loaded anew, which finds deletions that no webhook told of; 1m to 720h"`
 	ProviderURLs     []string        `envconfig:"PROVIDER_URLS" desc:"for the local stack and tests: provider=base URL with {store}, separated by commas"`
 	ProviderNetworks []string        `envconfig:"PROVIDER_NETWORKS" desc:"for the local stack and tests: networks (CIDR) that may be called in plain http and by address; refused unless CONTROL_PRODUCTION is false"`
 	Production       bool            `envconfig:"PRODUCTION" default:"true" desc:"refuse the settings of the local stack"`
@@ -40,7 +43,15 @@ func (p *Providers) Validate() []error {
 	} else if _, err := p.registry(); err != nil {
 		faults = append(faults, settings.Faultf("PROVIDER_URLS", "(with %[1]s_PROVIDER_NETWORKS, %[1]s_TIENDANUBE_USER_AGENT) %[2]v", Prefix, err))
 	}
-	return faults
+	faults = append(faults, within("CATCH_UP_EVERY", p.CatchUpEvery, time.Second, 24*time.Hour)...)
+	return append(faults, within("RELOAD_EVERY", p.ReloadEvery, time.Minute, 30*24*time.Hour)...)
+}
+
+func within(variable string, d, least, most time.Duration) []error {
+	if d < least || d > most {
+		return []error{settings.Faultf(variable, "must be %s to %s", least, most)}
+	}
+	return nil
 }
 
 func (p *Providers) webhookFits() bool {

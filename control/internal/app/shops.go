@@ -18,6 +18,8 @@ func (c *connectors) shopWork(p connectorParts) *jobs.ShopWork {
 		Checker:   shop.NewChecker(c.shops, postgres.NewShops(p.pool, p.inserter)),
 		Loader:    bootstrap.NewLoader(p.archive, c.shops, p.metrics.ingest, time.Now),
 		Sweeper:   p.archive,
+
+		CatchUpEvery: p.cfg.CatchUpEvery, ReloadEvery: p.cfg.ReloadEvery,
 	}
 }
 

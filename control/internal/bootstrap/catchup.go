@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"storefront.internal/control/internal/ingest"
@@ -24,9 +25,9 @@ func (l *Loader) CatchUp(ctx context.Context, c ident.ConnectionID) (again time.
 	if err != nil {
 		return 0, err
 	}
-	for _, e := range []catalog.Entity{catalog.Category, catalog.Product} {
+	for _, e := range order() {
 		after, err := l.since(ctx, opened, e, last.Add(-margin))
-		if err == nil && after == 0 {
+		if err == nil && after == 0 || e == catalog.Order && unscoped(err) {
 			continue
 		}
 		if err == nil {
@@ -45,6 +46,12 @@ func (l *Loader) CatchUp(ctx context.Context, c ident.ConnectionID) (again time.
 		return 0, err
 	}
 	return 0, l.store.CaughtUp(ctx, c, began)
+}
+
+// unscoped reports whether an app may read the shop, as the resources before showed, but not its orders.
+func unscoped(err error) bool {
+	var refused *provider.Refused
+	return errors.As(err, &refused)
 }
 
 // since reads one resource. It is short, so it saves no place: what interrupts it makes it begin anew.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
 
 	"storefront.internal/shared/ident"
 )
@@ -17,11 +18,8 @@ const (
 	loadWorkers = 4
 )
 
-// How often runs that nobody works are looked for, and shops are caught up with.
-const (
-	resumeEvery  = 15 * time.Second
-	catchUpEvery = 10 * time.Minute
-)
+// resumeEvery is how often runs that nobody works are looked for.
+const resumeEvery = 15 * time.Second
 
 // Loader works runs and catches up with shops; it may be asked at any time and repeatedly.
 type Loader interface {
@@ -32,7 +30,8 @@ type Loader interface {
 // Sweeper finds loads and shops that are to be worked.
 type Sweeper interface {
 	ResumeLoads(ctx context.Context) error
-	RequestCatchUps(ctx context.Context) error
+	// RequestCatchUps enqueues the catch-up of every shop, or its load when the last one is older than reload.
+	RequestCatchUps(ctx context.Context, reload time.Duration) error
 }
 
 type load struct {
@@ -78,9 +77,12 @@ type catchUp struct {
 // Kind implements river.JobArgs.
 func (catchUp) Kind() string { return "catch_up" }
 
-// InsertOpts implements river.JobArgsWithInsertOpts. The next one comes by itself.
+// InsertOpts implements river.JobArgsWithInsertOpts. There is one of a shop at a time: what one that runs does not find any
+// more is found by the next, which comes by itself and begins well before this one.
 func (catchUp) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{MaxAttempts: 5, Queue: queueLoad}
+	return river.InsertOpts{MaxAttempts: 5, Queue: queueLoad, UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: []rivertype.JobState{
+		rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRunning, rivertype.JobStateRetryable, rivertype.JobStateScheduled,
+	}}}
 }
 
 // EnqueueCatchUp enqueues the reading of what was updated in a shop.
@@ -133,9 +135,10 @@ func (catchUps) InsertOpts() river.InsertOpts { return river.InsertOpts{MaxAttem
 type catchUpsWorker struct {
 	river.WorkerDefaults[catchUps]
 	sweeper Sweeper
+	reload  time.Duration
 }
 
 // Work implements river.Worker.
 func (w *catchUpsWorker) Work(ctx context.Context, _ *river.Job[catchUps]) error {
-	return w.sweeper.RequestCatchUps(ctx)
+	return w.sweeper.RequestCatchUps(ctx, w.reload)
 }

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"errors"
+	"time"
 
 	"github.com/riverqueue/river"
 )
@@ -12,6 +13,9 @@ type ShopWork struct {
 	Checker   ShopChecker
 	Loader    Loader
 	Sweeper   Sweeper
+
+	CatchUpEvery time.Duration // how often shops are caught up with
+	ReloadEvery  time.Duration // how old the last load of a shop may be
 }
 
 // add adds the workers. Without shops there are none.
@@ -25,7 +29,7 @@ func (w *ShopWork) add(all *river.Workers) error {
 		river.AddWorkerSafely(all, &loadWorker{loader: w.Loader}),
 		river.AddWorkerSafely(all, &catchUpWorker{loader: w.Loader}),
 		river.AddWorkerSafely(all, &resumeLoadsWorker{sweeper: w.Sweeper}),
-		river.AddWorkerSafely(all, &catchUpsWorker{sweeper: w.Sweeper}),
+		river.AddWorkerSafely(all, &catchUpsWorker{sweeper: w.Sweeper, reload: w.ReloadEvery}),
 	)
 }
 
@@ -37,7 +41,7 @@ func (w *ShopWork) periodic() []*river.PeriodicJob {
 	return []*river.PeriodicJob{
 		river.NewPeriodicJob(river.PeriodicInterval(resumeEvery),
 			func() (river.JobArgs, *river.InsertOpts) { return resumeLoads{}, nil }, &river.PeriodicJobOpts{RunOnStart: true}),
-		river.NewPeriodicJob(river.PeriodicInterval(catchUpEvery),
+		river.NewPeriodicJob(river.PeriodicInterval(w.CatchUpEvery),
 			func() (river.JobArgs, *river.InsertOpts) { return catchUps{}, nil }, nil),
 	}
 }

@@ -265,28 +265,3 @@ func TestRunsThatNobodyWorksAreTakenUp(t *testing.T) {
 		t.Errorf("%d jobs of a run that has ended", n)
 	}
 }
-
-func TestACatchUpFindsWhatNobodyTold(t *testing.T) {
-	t.Parallel()
-	m := newMarket(t)
-	m.platform.set("p", "untold")
-	if again, err := m.loader.CatchUp(t.Context(), m.from.ConnectionID); err != nil || again != 0 {
-		t.Fatal(again, err)
-	}
-	m.checkTruth()
-	if n := scan[int](m.shop, `SELECT count(*) FROM control.installations WHERE caught_up_at IS NOT NULL`); n != 1 {
-		t.Error("the catch-up is not noted")
-	}
-	for range 2 { // the first one finds that a load is due
-		if err := m.catalog.RequestCatchUps(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	m.exec(`UPDATE control.connections SET state = 'suspended' WHERE connection_id = $1`, m.from.ConnectionID)
-	if err := m.catalog.RequestCatchUps(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got := scan[string](m.shop, `SELECT string_agg(kind, ' ' ORDER BY id) FROM control.river_job WHERE kind <> 'item_push'`); got != "bootstrap_load catch_up shop_check" {
-		t.Errorf("jobs: %s", got)
-	}
-}

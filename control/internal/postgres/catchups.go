@@ -51,20 +51,25 @@ func (c *Catalog) ResumeLoads(ctx context.Context) error {
 	return Translate("resume loads", err)
 }
 
-// A shop that was not loaded for a day is due: a catch-up does not find what was deleted. A suspended one is asked whether
+// A shop whose last load is too old is due: a catch-up does not find what was deleted. A load that failed is tried again
+// after an hour. A suspended one is asked whether
 // it is back, since not every return is told.
 const selectInstalled = `
 SELECT c.connection_id, c.state = 'suspended',
-    NOT EXISTS (SELECT FROM control.bootstrap_runs r WHERE r.connection_id = c.connection_id AND r.created_at > now() - interval '1 day')
+    NOT EXISTS (
+        SELECT FROM control.bootstrap_runs r
+        WHERE r.connection_id = c.connection_id
+            AND r.created_at > now() - CASE r.state WHEN 'failed' THEN least($1::interval, interval '1 hour') ELSE $1::interval END
+    )
 FROM control.connections c
 JOIN control.installations i ON i.connection_id = c.connection_id
 WHERE c.state IN ('active', 'suspended') AND i.state = 'completed'
 ORDER BY c.connection_id`
 
 // RequestCatchUps enqueues the catch-up of every installed shop, its load when that is due, or its check.
-func (c *Catalog) RequestCatchUps(ctx context.Context) error {
+func (c *Catalog) RequestCatchUps(ctx context.Context, reload time.Duration) error {
 	err := c.inTx(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, selectInstalled)
+		rows, err := tx.Query(ctx, selectInstalled, reload)
 		if err != nil {
 			return err
 		}

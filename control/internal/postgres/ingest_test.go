@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -207,8 +208,12 @@ EXECUTE FUNCTION control.refuse_fall()`} {
 func TestADeleteDuringAPageStaysDeleted(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
+	s.forbidFalls()
 	from := s.provided("delete in a page")
-	const rounds = 100
+	rounds := 100
+	if os.Getenv("SOAK") == "1" {
+		rounds = 1000
+	}
 	for i := range rounds {
 		id := fmt.Sprintf("p%d", i)
 		if i%2 == 0 {

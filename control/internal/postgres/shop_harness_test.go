@@ -224,7 +224,9 @@ func (m *market) work() {
 	pool := testkit.Pool(m.t, testkit.PostgresAs(m.t, m.url, "storefront_control"))
 	runner := jobs.NewRunner(jobs.Config{
 		Pool: pool, Items: noPush{}, Recomposer: m.catalog, Archive: m.catalog, Logger: slog.New(slog.DiscardHandler),
-		Shops: &jobs.ShopWork{Refresher: m.ingest, Checker: m.checker, Loader: m.loader, Sweeper: m.catalog},
+		Shops: &jobs.ShopWork{
+			Refresher: m.ingest, Checker: m.checker, Loader: m.loader, Sweeper: m.catalog, CatchUpEvery: time.Hour, ReloadEvery: day,
+		},
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -238,6 +240,8 @@ func (m *market) work() {
 		wg.Wait()
 	})
 }
+
+const day = 24 * time.Hour
 
 type noPush struct{}
 
