@@ -39,6 +39,7 @@ test-system:
 .PHONY: soak
 soak: build ## Run the system tests at full length (SOAKTIME=120m at most)
 	SOAK=1 bin/local exec -- $(TEST) -v -parallel 16 -timeout $(SOAKTIME) storefront.internal/deploy/systemtest/...
+	SOAK=1 bin/local exec -- $(TEST) -v -run 'TestADelete|TestFetches' storefront.internal/control/internal/postgres
 
 .PHONY: bench
 bench: build ## Run the benchmarks (BENCH=pattern)

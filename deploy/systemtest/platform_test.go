@@ -24,7 +24,7 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// platform is the fake Tiendanube behind a real port, with the receiver that hands its webhooks to a control.
+// platform is the fake providers behind a real port, with the receiver that hands their webhooks to a control.
 type platform struct {
 	t        *testing.T
 	url      string
@@ -68,9 +68,11 @@ func (p *platform) configure(s *services.Settings) {
 
 // deliversTo has webhooks handed to a control from now on.
 func (p *platform) deliversTo(x *topology) {
-	p.receiver.Store(forward.New(forward.Config{
-		Control: x.api.BaseURL, Tokens: map[string]string{services.ConnectorProvider: x.settings.ConnectorToken},
-	}))
+	tokens := map[string]string{}
+	for _, b := range brands() {
+		tokens[b.name] = services.ConnectorTokenOf(x.settings.ConnectorToken, b.name)
+	}
+	p.receiver.Store(forward.New(forward.Config{Control: x.api.BaseURL, Tokens: tokens}))
 }
 
 // store is a shop at the platform that has let our app in.
@@ -78,15 +80,19 @@ type store struct {
 	*shop
 	x         *topology
 	p         *platform
+	brand     brand
 	id        string
 	installed services.Installed
 }
 
-// opens installs a store that nobody knew (operation 5) and makes a storefront key.
-func (x *topology) opens(p *platform) *store {
+// opens installs a store of the first brand that nobody knew (operation 5) and makes a storefront key.
+func (x *topology) opens(p *platform) *store { return x.opensAt(p, brands()[0]) }
+
+// opensAt does so at a brand.
+func (x *topology) opensAt(p *platform, b brand) *store {
 	x.t.Helper()
-	s := &store{x: x, p: p, id: strconv.FormatInt(time.Now().UnixNano(), 10)[6:]}
-	s.installed = s.install("demo-" + randomHex(8))
+	s := &store{x: x, p: p, brand: b, id: b.storeID(strconv.FormatInt(time.Now().UnixNano(), 10)[6:])}
+	s.installed = s.install(b.token())
 	if !s.installed.Created {
 		x.t.Errorf("first installation: %+v", s.installed)
 	}
@@ -99,8 +105,8 @@ func (x *topology) opens(p *platform) *store {
 func (s *store) install(token string) services.Installed {
 	s.x.t.Helper()
 	got, err := s.x.api.Install(s.x.t.Context(), services.Installation{
-		Provider: services.ConnectorProvider, AppID: platformApp, ExternalStoreID: s.id, AccessToken: token,
-		Profile: map[string]string{"language": "es", "currency": "ARS"},
+		Provider: s.brand.name, AppID: platformApp, ExternalStoreID: s.id, AccessToken: token,
+		Profile: map[string]string{"language": s.brand.language, "currency": s.brand.currency},
 	})
 	check(s.x.t, err)
 	return got
@@ -124,25 +130,44 @@ func (s *store) item(externalID string) string {
 // debug asks a debug route about the store, and wants one of the answers 2xx.
 func (s *store) debug(method, path string, in, out any) {
 	s.t.Helper()
+	if status, err := s.ask(method, path, in, out); err != nil || status >= 300 {
+		s.t.Fatalf("%s %s: %d %v", method, path, status, err)
+	}
+}
+
+// ask asks a debug route about the store.
+func (s *store) ask(method, path string, in, out any) (status int, err error) {
+	provider := s.brand.name
+	if provider == "" {
+		provider = services.ConnectorProvider
+	}
+	return ask(s.t, method, s.p.url+"/"+provider+"/debug/"+path+"?store="+s.id, in, out)
+}
+
+// ask makes a request and decodes an answer that is 2xx.
+func ask(t *testing.T, method, url string, in, out any) (status int, err error) {
 	var body io.Reader = http.NoBody
 	if in != nil {
 		text, err := json.Marshal(in)
-		check(s.t, err)
+		if err != nil {
+			return 0, err
+		}
 		body = bytes.NewReader(text)
 	}
-	r, err := http.NewRequestWithContext(s.t.Context(), method, s.p.url+"/debug/"+path+"?store="+s.id, body)
-	check(s.t, err)
+	r, err := http.NewRequestWithContext(t.Context(), method, url, body)
+	if err != nil {
+		return 0, err
+	}
 	res, err := wire.Do(r)
-	check(s.t, err)
+	if err != nil {
+		return 0, err
+	}
 	defer func() { _ = res.Body.Close() }()
 	text, err := io.ReadAll(res.Body)
-	check(s.t, err)
-	if res.StatusCode >= 300 {
-		s.t.Fatalf("%s %s: %d %s", method, path, res.StatusCode, text)
+	if err == nil && out != nil && res.StatusCode < 300 {
+		err = json.Unmarshal(text, out)
 	}
-	if out != nil {
-		check(s.t, json.Unmarshal(text, out))
-	}
+	return res.StatusCode, err
 }
 
 // change gives a product another name at the provider, which tells nobody.

@@ -107,6 +107,7 @@ func (x *topology) minutePasses() {
 	for _, statement := range []string{
 		"UPDATE control.installations SET lease_until = lease_until - interval '1 minute', due_at = due_at - interval '1 minute'",
 		"UPDATE control.bootstrap_runs SET resume_at = resume_at - interval '2 minutes'",
+		"UPDATE control.river_job SET attempted_at = attempted_at - interval '10 minutes' WHERE state = 'running'",
 		"DELETE FROM control.river_leader",
 	} {
 		if _, err := x.pool.Exec(context.Background(), statement); err != nil {

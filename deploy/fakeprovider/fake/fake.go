@@ -29,6 +29,7 @@ type Config struct {
 	AppSecret   string
 	FirstStores map[string]string // by provider: the store that is there before any call
 	Unthrottled bool              // no rate limits
+	Plan        int               // a plan of so many times the calls; 0 is the cheapest
 	StrictURLs  bool              // delivery URLs must be what the real providers take: https, and no host of one's own
 	Receiver    string            // deliveries go to this base and the path of the registered URL; "": to the registered URL
 	Forward     *forward.Config   // nil: no receiver at /hooks/
@@ -98,7 +99,7 @@ func New(c Config) *Server {
 
 func (c Config) stores(sender *hooks.Sender) stores.Config {
 	out := stores.Config{
-		Seed: c.Seed, Products: c.Products, Orders: c.Orders, AppSecret: c.AppSecret, StrictURLs: c.StrictURLs, Unthrottled: c.Unthrottled,
+		Seed: c.Seed, Products: c.Products, Orders: c.Orders, AppSecret: c.AppSecret, StrictURLs: c.StrictURLs, Unthrottled: c.Unthrottled, Plan: c.Plan,
 		Sender: sender, Now: c.Now, Retries: c.Retries,
 	}
 	if out.Products == 0 {

@@ -75,7 +75,7 @@ func (f *Fake) open(id string) *stores.Store {
 		})
 	}
 	return &stores.Store{
-		ID: id, Bucket: bucket.New(points, restore, f.config.Unthrottled, f.config.Now),
+		ID: id, Bucket: bucket.New(f.config.Grants(points), f.config.Grants(restore), f.config.Unthrottled, f.config.Now),
 		Tables: map[string]*docs.Table{
 			stores.Products:   table(catalogue.FirstProduct, f.config.Products, productJSON),
 			stores.Categories: table(catalogue.FirstCategory, catalogue.Categories, collectionJSON),

@@ -24,12 +24,16 @@ type Config struct {
 	AppSecret   string
 	StrictURLs  bool // delivery URLs must be what the real provider takes
 	Unthrottled bool
+	Plan        int // a plan of so many times the calls; 0 is the cheapest, 1
 	Sender      *hooks.Sender
 	Now         func() time.Time
 	FirstStore  string // known from the start; debug requests that name no store reach at least this
 	// Retries stands in for the provider's waits between attempts at a delivery; nil keeps them.
 	Retries []time.Duration
 }
+
+// Grants is what a plan has of a limit.
+func (c Config) Grants(limit float64) float64 { return limit * float64(max(c.Plan, 1)) }
 
 // Kinds of documents.
 const (

@@ -69,7 +69,7 @@ func (f *Fake) open(id string) *stores.Store {
 		})
 	}
 	return &stores.Store{
-		ID: id, Bucket: bucket.New(bucketSize, bucketLeak, f.config.Unthrottled, f.config.Now),
+		ID: id, Bucket: bucket.New(f.config.Grants(bucketSize), f.config.Grants(bucketLeak), f.config.Unthrottled, f.config.Now),
 		Tables: map[string]*docs.Table{
 			stores.Products:   table(catalogue.FirstProduct, f.config.Products, productJSON),
 			stores.Categories: table(catalogue.FirstCategory, catalogue.Categories, categoryJSON),

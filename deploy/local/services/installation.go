@@ -30,7 +30,7 @@ type Installed struct {
 // Install installs a store (operation 5).
 func (c Internal) Install(ctx context.Context, i Installation) (Installed, error) {
 	var answer Installed
-	err := c.call(ctx, http.MethodPost, "/internal/v1/installations", c.ConnectorToken, i, &answer)
+	err := c.call(ctx, http.MethodPost, "/internal/v1/installations", ConnectorTokenOf(c.ConnectorToken, i.Provider), i, &answer)
 	return answer, err
 }
 

@@ -5,7 +5,10 @@ package services
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
+	"strings"
 )
 
 // Settings is what the services of one deployment share.
@@ -30,10 +33,41 @@ type Settings struct {
 	ProviderURL string // of the fake provider, which also receives webhooks; empty: no app is configured, and nothing is installed
 	AppID       string // of our app there
 	AppSecret   string // what its webhooks are signed with
+
+	ControlMore []string // further variables of control
 }
 
-// ConnectorProvider is the provider of the connector principal's one token.
+// ConnectorProvider is the provider whose connector principal has the deployment's ConnectorToken as it is.
 const ConnectorProvider = "tiendanube"
+
+// bases are where the fake answers for each provider, below its URL.
+func bases() map[string]string {
+	return map[string]string{
+		ConnectorProvider: "/tiendanube/2025-03/{store}", "shopify": "/shopify/{store}", "woocommerce": "/woocommerce/{store}/wp-json/wc/v3",
+	}
+}
+
+// ConnectorTokenOf is the token of a provider's connector principal; token is that of ConnectorProvider.
+func ConnectorTokenOf(token, provider string) string {
+	if provider == ConnectorProvider {
+		return token
+	}
+	return token + "-" + provider
+}
+
+// ConnectorTokens are the connector principals, as CONTROL_CONNECTOR_TOKENS and FAKEPROVIDER_CONNECTOR_TOKENS have them.
+func (s Settings) ConnectorTokens() string {
+	return each(func(provider, _ string) string { return provider + ":" + ConnectorTokenOf(s.ConnectorToken, provider) })
+}
+
+// each joins what there is to say of every provider.
+func each(say func(provider, base string) string) string {
+	var all []string
+	for _, provider := range slices.Sorted(maps.Keys(bases())) {
+		all = append(all, say(provider, bases()[provider]))
+	}
+	return strings.Join(all, ",")
+}
 
 // ratePerSecond is far above what one machine sends: a local stack is no place to be refused by quota.
 const ratePerSecond = "100000"
@@ -58,16 +92,17 @@ func (s Settings) Control(listen, admin string) []string {
 	env := []string{
 		"CONTROL_LISTEN=" + listen, "CONTROL_ADMIN_LISTEN=" + admin, "CONTROL_ERRORS_BASE=" + s.ErrorsBase,
 		"CONTROL_DATABASE_URL=" + s.as("control"), "CONTROL_REDIS_ADDRS=" + s.RedisAddr, "CONTROL_KEYSET_FILE=" + s.KeysetFile,
-		"CONTROL_CONNECTOR_TOKENS=" + ConnectorProvider + ":" + s.ConnectorToken, "CONTROL_BACKEND_TOKENS=" + s.BackendToken,
+		"CONTROL_CONNECTOR_TOKENS=" + s.ConnectorTokens(), "CONTROL_BACKEND_TOKENS=" + s.BackendToken,
 		"CONTROL_ENGINE_TOKENS=" + s.EngineToken, "CONTROL_CONNECTOR_PEPPER=" + s.Pepper,
 	}
 	if s.ProviderURL != "" {
 		env = append(env,
-			"CONTROL_APP_SECRETS="+ConnectorProvider+"/"+s.AppID+":"+s.AppSecret, "CONTROL_WEBHOOK_URL="+s.ProviderURL+"/hooks",
-			"CONTROL_PROVIDER_URLS="+ConnectorProvider+"="+s.ProviderURL+"/tiendanube/2025-03/{store}",
+			"CONTROL_APP_SECRETS="+each(func(provider, _ string) string { return provider + "/" + s.AppID + ":" + s.AppSecret }),
+			"CONTROL_PROVIDER_URLS="+each(func(provider, base string) string { return provider + "=" + s.ProviderURL + base }),
+			"CONTROL_WEBHOOK_URL="+s.ProviderURL+"/hooks",
 			"CONTROL_PROVIDER_NETWORKS=127.0.0.0/8", "CONTROL_PRODUCTION=false")
 	}
-	return env
+	return append(env, s.ControlMore...)
 }
 
 // Migrate is the environment of `control migrate up`, which owns the schema.

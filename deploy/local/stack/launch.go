@@ -64,7 +64,7 @@ func (s *Stack) startServices(ctx context.Context) error {
 		"FAKEPROVIDER_LISTEN=" + project.Loopback(s.ports.provider), "FAKEPROVIDER_APP_SECRET=" + s.state.AppSecret,
 		"FAKEPROVIDER_PRODUCTS=" + strconv.Itoa(shopProducts), "FAKEPROVIDER_STORES=" + services.ConnectorProvider + ":" + shopID,
 		"FAKEPROVIDER_CONTROL=" + s.url(s.ports.control),
-		"FAKEPROVIDER_CONNECTOR_TOKENS=" + services.ConnectorProvider + ":" + s.state.ConnectorToken,
+		"FAKEPROVIDER_CONNECTOR_TOKENS=" + s.shared.ConnectorTokens(),
 	}, func(p *process.Process) error {
 		return p.WaitReady(ctx, func(context.Context) error { return dial(s.ports.provider) })
 	}); err != nil {

@@ -7,9 +7,11 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"storefront.internal/control/internal/outbound"
 	"storefront.internal/control/internal/provider"
 	"storefront.internal/control/internal/provider/payload"
 	"storefront.internal/control/internal/provider/remote"
@@ -110,12 +112,40 @@ func (a *Adapter) one(ctx context.Context, s provider.Store, e catalog.Entity, s
 	return f, nil
 }
 
+// How often what a page stands on is asked for, and the longest pause before it is asked for again.
+const (
+	mostTries    = 4
+	longestPause = 2 * time.Second
+)
+
+// patiently asks again for what failed in passing: a page of products stands on a hundred such calls, and would never be
+// whole at a shop that fails one in twenty.
+func (a *Adapter) patiently(ctx context.Context, s provider.Store, path string, query url.Values) (answer *outbound.Answer, err error) {
+	for try := range mostTries {
+		if answer, err = a.call(ctx, s, http.MethodGet, path, query, nil); err == nil {
+			return answer, nil
+		}
+		after, worth := provider.Retry(err)
+		if !worth || after > longestPause || ctx.Err() != nil {
+			return nil, err
+		}
+		timer := time.NewTimer(max(after, 50*time.Millisecond<<try))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, err
+		}
+	}
+	return nil, err
+}
+
 // variations returns the bodies of all pages of a product's variations.
 func (a *Adapter) variations(ctx context.Context, s provider.Store, id string) ([][]byte, error) {
 	var bodies [][]byte
 	for page := 1; page <= mostVariations; page++ {
 		query := url.Values{"orderby": {"id"}, "order": {"asc"}, "page": {strconv.Itoa(page)}, "per_page": {strconv.Itoa(mostPerPage)}}
-		answer, err := a.call(ctx, s, http.MethodGet, path(catalog.Product)+"/"+id+"/variations", query, nil)
+		answer, err := a.patiently(ctx, s, path(catalog.Product)+"/"+id+"/variations", query)
 		if err != nil {
 			return nil, err
 		}
