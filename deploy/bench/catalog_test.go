@@ -84,6 +84,7 @@ func (s shop) deliver(body []byte, status string) ([]string, error) {
 func BenchmarkDeliver(b *testing.B) {
 	s := newStack(b)
 	s.edge()
+	s.relay()
 	one := s.shop()
 	const batches, senders = 24, 4
 	for _, kind := range []struct {

@@ -36,6 +36,7 @@ func BenchmarkReadItem(b *testing.B) {
 		b.Skip("SKIPPED: needs redis-server")
 	}
 	s := newStack(b)
+	s.relay()
 	one := s.shop()
 	var items []string
 	for first := 0; first < many; first += connector.MaxBatch {

@@ -1,15 +1,13 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,12 +15,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"storefront.internal/deploy/bench/limit"
 	"storefront.internal/deploy/local/process"
 	"storefront.internal/deploy/local/project"
 	"storefront.internal/deploy/local/services"
 )
 
-// stack is one deployment: a database and Redis keys of its own, a control and a relay; edges are started as needed.
+// stack is one deployment: a database and Redis keys of its own, and a control; the rest is started as needed.
 type stack struct {
 	b        *testing.B
 	name     string
@@ -58,36 +57,34 @@ func newStack(b *testing.B) *stack {
 		return append(s.settings.Control(listen, admin), "CONTROL_REDIS_PREFIX="+name+":")
 	})
 	s.api = services.Internal{BaseURL: "http://" + s.control.address, ConnectorToken: s.settings.ConnectorToken, BackendToken: s.settings.BackendToken}
-	s.start("engine-relay", func(_, admin string) []string { return append(s.settings.Relay(admin), "RELAY_KAFKA_GROUP="+name) })
 	return s
+}
+
+// relay starts a relay.
+func (s *stack) relay(extra ...string) node {
+	s.b.Helper()
+	return s.start("engine-relay", func(_, admin string) []string {
+		return append(append(s.settings.Relay(admin), "RELAY_KAFKA_GROUP="+s.name), extra...)
+	})
 }
 
 // node is a running process that listens.
 type node struct {
 	*process.Process
-	address string
+	address, admin string
 }
 
 // cpu is the processor time that the process has used.
 func (n node) cpu(b *testing.B) time.Duration {
 	b.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n.Pid()))
-	check(b, err)
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // behind the name, which may hold spaces
-	var ticks time.Duration
-	for _, field := range fields[11:13] { // in user and in system mode, in hundredths of a second
-		n, err := strconv.Atoi(field)
-		check(b, err)
-		ticks += time.Duration(n)
-	}
-	return ticks * 10 * time.Millisecond
+	return cpuOf(b, n.Pid())
 }
 
 // edge starts an edge.
 func (s *stack) edge(extra ...string) node {
 	s.b.Helper()
 	return s.start("edge", func(listen, admin string) []string {
-		return append(append(s.settings.Edge(listen, admin), "EDGE_REDIS_PREFIX="+s.name+":"), extra...)
+		return append(append(s.settings.Edge(listen, admin), "EDGE_REDIS_PREFIX="+s.name+":", "EDGE_ADMIN_PPROF=true"), extra...)
 	})
 }
 
@@ -98,18 +95,36 @@ func (s *stack) start(name string, env func(listen, admin string) []string) node
 	check(s.b, err)
 	s.b.Cleanup(func() { stop(s.b, p) })
 	check(s.b, services.Ready(context.Background(), p, admin, 40*time.Second))
-	return node{p, listen}
+	return node{p, listen, admin}
 }
 
 // static starts the bare handler.
 func (s *stack) static(body []byte) node {
 	s.b.Helper()
-	path, listen := filepath.Join(s.b.TempDir(), "body"), free(s.b)
+	path := filepath.Join(s.b.TempDir(), "body")
 	check(s.b, os.WriteFile(path, body, 0o600))
-	p, err := process.Start(process.Spec{Name: "static", Path: os.Args[0], Env: append(os.Environ(), staticBody+"="+path, "BENCH_STATIC_LISTEN="+listen)})
+	return s.limit(limit.Static, limit.Body+"="+path)
+}
+
+// limit starts one of the programs that the services are measured against.
+func (s *stack) limit(name string, env ...string) node {
+	s.b.Helper()
+	listen := free(s.b)
+	p, err := process.Start(process.Spec{
+		Name: name, Path: os.Args[0], Env: append(append(os.Environ(), limit.Program+"="+name, limit.Listen+"="+listen), env...),
+	})
 	check(s.b, err)
 	s.b.Cleanup(p.Kill)
-	return node{p, listen}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	check(s.b, p.WaitReady(ctx, func(context.Context) error {
+		c, err := net.Dial("tcp", listen)
+		if err != nil {
+			return err
+		}
+		return c.Close()
+	}))
+	return node{p, listen, ""}
 }
 
 func stop(b *testing.B, p *process.Process) {

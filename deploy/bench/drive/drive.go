@@ -1,0 +1,108 @@
+// Package drive is the load of the benchmarks: HTTP/1.1 over kept connections, as cheap as it can be, since it shares the machine
+// with what it measures. It owns the closed loop (a connection sends as soon as it was answered) and the open loop (requests are
+// due at fixed times, and a late one is late from then on, so that a stall is not hidden by the requests that it held up). It
+// knows nothing of the bodies that it carries, and it is no general client: an answer needs a Content-Length.
+package drive
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Case is one kind of load on one server.
+type Case struct {
+	Address     string
+	Connections int
+	// Request is the next whole request of a connection; the bytes are used until the answer is there.
+	Request func(connection int) []byte
+	// Answer judges what came back, while the connection waits.
+	Answer func(connection, status int, body []byte) error
+}
+
+// Result is what a run found.
+type Result struct {
+	Seconds float64
+	Took    []time.Duration // of each request, in order of size
+}
+
+// Rate is the answers a second.
+func (r Result) Rate() float64 { return float64(len(r.Took)) / r.Seconds }
+
+// Percentile is the time within which so many of a hundred requests were answered.
+func (r Result) Percentile(p float64) time.Duration {
+	if len(r.Took) == 0 {
+		return 0
+	}
+	return r.Took[min(len(r.Took)-1, int(p/100*float64(len(r.Took))))]
+}
+
+// Closed has each connection send as soon as it was answered.
+func Closed(c Case, length time.Duration) (Result, error) {
+	begun := time.Now()
+	return c.run(begun, func() (time.Time, bool) {
+		now := time.Now()
+		return now, now.Sub(begun) < length
+	})
+}
+
+// Open has requests due at a rate a second; what a request took counts from when it was due.
+func Open(c Case, rate float64, length time.Duration) (Result, error) {
+	begun := time.Now()
+	var taken atomic.Int64
+	return c.run(begun, func() (time.Time, bool) {
+		after := time.Duration(float64(taken.Add(1)) / rate * float64(time.Second))
+		due := begun.Add(after)
+		time.Sleep(time.Until(due))
+		return due, after < length
+	})
+}
+
+// Once sends one request and answers what came back.
+func Once(address string, request []byte) (status int, body []byte, err error) {
+	conn, err := dial(address)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	return conn.exchange(request)
+}
+
+// run opens the connections and sends at the times that next says.
+func (c Case) run(begun time.Time, next func() (due time.Time, more bool)) (Result, error) {
+	took, faults := make([][]time.Duration, c.Connections), make([]error, c.Connections)
+	var all sync.WaitGroup
+	for i := range c.Connections {
+		all.Go(func() { took[i], faults[i] = c.connection(i, next) })
+	}
+	all.Wait()
+	r := Result{Seconds: time.Since(begun).Seconds(), Took: slices.Concat(took...)}
+	slices.Sort(r.Took)
+	for _, err := range faults {
+		if err != nil {
+			return r, fmt.Errorf("%s: %w", c.Address, err)
+		}
+	}
+	return r, nil
+}
+
+func (c Case) connection(i int, next func() (time.Time, bool)) (took []time.Duration, err error) {
+	conn, err := dial(c.Address)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	for due, more := next(); more; due, more = next() {
+		status, body, err := conn.exchange(c.Request(i))
+		if err != nil {
+			return took, err
+		}
+		took = append(took, time.Since(due))
+		if err := c.Answer(i, status, body); err != nil {
+			return took, err
+		}
+	}
+	return took, nil
+}

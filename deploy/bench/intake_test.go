@@ -1,0 +1,188 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"storefront.internal/deploy/bench/drive"
+	"storefront.internal/deploy/bench/limit"
+	"storefront.internal/shared/stream"
+)
+
+const (
+	shoppers = 64 // connections of the closed loop
+	signals  = 10 // signals in a request
+	resent   = 3  // of them, in the case with resent ids
+)
+
+// intake is one of the programs that take the same requests.
+type intake struct {
+	node
+	name                    string
+	resend                  int
+	rates, cpus, p50s, p99s []float64
+	redis, kafka            []float64 // processor time of the stores for one request
+}
+
+// noQuota keeps the limits at work and out of the way.
+var noQuota = []string{"EDGE_RATE_PER_KEY=100000000", "EDGE_RATE_PER_ADDRESS=100000000", "EDGE_RATE_BURST=100000000"}
+
+// BenchmarkIntake is operation 1 with everything on, the bare handler, and the straight-line program, in turns: batches of ten,
+// 64 connections, closed loop; then the open loop at half of our own maximum. No relay runs: there is none behind the others.
+func BenchmarkIntake(b *testing.B) {
+	s := newStack(b)
+	edge := s.edge(noQuota...)
+	who := s.shopper(edge)
+	answer := first(b, edge.address, drive.NewBatch(who, random(4), time.Now()))
+	cases := []*intake{
+		{name: "bare handler", node: s.static(answer)},
+		{name: "straight line", node: s.limit(limit.StraightLine, limit.Redis+"="+s.settings.RedisAddr, limit.Brokers+"="+s.settings.KafkaBrokers, limit.Topic+"="+s.topic())},
+		{name: "edge", node: edge},
+		{name: "edge, 30 % resent", node: edge, resend: resent},
+	}
+	redis, kafka := redisPid(b, s.settings.RedisAddr), brokerPid(b)
+	for round := range rounds + 1 {
+		for _, c := range cases {
+			c.turn(b, who, redis, kafka, round > 0) // the first one warms
+		}
+	}
+	profile(b, edge, "intake", func() { cases[2].turn(b, who, redis, kafka, false) })
+	for _, c := range cases {
+		c.row(b, cases)
+	}
+	rows.add("edge under full load: %.0f MiB resident", residentOf(b, edge.Pid()))
+	open(b, edge, who, median(cases[2].rates)/2)
+	b.ReportMetric(0, "ns/op") // one run is one measurement, longer than a benchmark's second
+}
+
+// row prints what was found of a case.
+func (c *intake) row(b *testing.B, cases []*intake) {
+	rate := median(c.rates)
+	bare, line := rate/median(cases[0].rates), rate/median(cases[1].rates)
+	rows.add("operation 1, %-18s %8.0f req/s  %5.3f of the bare handler  %5.2f of the straight line  CPU a request: own %s, Redis %s, Kafka %s  p50 %s  p99 %s",
+		c.name, rate, bare, line, short(median(c.cpus)), short(median(c.redis)), short(median(c.kafka)), short(median(c.p50s)), short(median(c.p99s)))
+	if c.node == cases[2].node && c.resend == 0 {
+		b.ReportMetric(bare, "edge/bare")
+		b.ReportMetric(line, "edge/straight-line")
+		b.ReportMetric(median(c.cpus)/1000, "edge-µs/req")
+	}
+	if c.resend > 0 {
+		b.ReportMetric(rate/median(cases[2].rates), "resent/new")
+	}
+}
+
+// turn sends for a while and keeps the figures when they count.
+func (c *intake) turn(b *testing.B, who drive.Shopper, redis, kafka int, counts bool) {
+	b.Helper()
+	own, r, k := c.cpu(b), cpuOf(b, redis), cpuOf(b, kafka)
+	found, err := drive.Closed(c.load(who), 2*turn)
+	check(b, err)
+	if !counts {
+		return
+	}
+	each := func(used time.Duration) float64 { return float64(used) / float64(len(found.Took)) }
+	c.rates = append(c.rates, found.Rate())
+	c.cpus, c.redis, c.kafka = append(c.cpus, each(c.cpu(b)-own)), append(c.redis, each(cpuOf(b, redis)-r)), append(c.kafka, each(cpuOf(b, kafka)-k))
+	c.p50s, c.p99s = append(c.p50s, float64(found.Percentile(50))), append(c.p99s, float64(found.Percentile(99)))
+}
+
+// load is the requests of a turn; each has ids of its own, and its answer must say what they are.
+func (c *intake) load(who drive.Shopper) drive.Case {
+	who.Host, who.Resend = c.address, c.resend
+	run, now := random(4), time.Now()
+	batches := make([]*drive.Batch, shoppers)
+	for i := range batches {
+		batches[i] = drive.NewBatch(who, fmt.Sprintf("%s%02d", run, i), now)
+	}
+	return drive.Case{
+		Address: c.address, Connections: shoppers,
+		Request: func(i int) []byte { return batches[i].Next() },
+		Answer: func(i, status int, body []byte) error {
+			if status != http.StatusAccepted {
+				return fmt.Errorf("%d %s", status, body)
+			}
+			if n := bytes.Count(body, []byte(`"duplicate"`)); n != batches[i].Duplicates() {
+				return fmt.Errorf("%d duplicates were answered, %d were sent", n, batches[i].Duplicates())
+			}
+			return nil
+		},
+	}
+}
+
+// open sends at a fixed rate and prints what requests took from when they were due.
+func open(b *testing.B, edge node, who drive.Shopper, rate float64) {
+	b.Helper()
+	var p50s, p99s []float64
+	for round := range rounds {
+		c := intake{node: edge}
+		found, err := drive.Open(c.load(who), rate, 3*turn)
+		check(b, err)
+		if round > 0 {
+			p50s, p99s = append(p50s, float64(found.Percentile(50))), append(p99s, float64(found.Percentile(99)))
+		}
+	}
+	rows.add("operation 1, open loop at half of the maximum (%.0f req/s): p50 %s  p99 %s", rate, short(median(p50s)), short(median(p99s)))
+	b.ReportMetric(median(p50s)/1e6, "open-p50-ms")
+	b.ReportMetric(median(p99s)/1e6, "open-p99-ms")
+}
+
+// first sends a request and answers the body of the answer.
+func first(b *testing.B, address string, batch *drive.Batch) []byte {
+	b.Helper()
+	request := batch.Next()
+	status, body, err := drive.Once(address, request)
+	for range 20 { // as a client does
+		if err == nil && status != http.StatusServiceUnavailable {
+			break
+		}
+		time.Sleep(time.Second)
+		status, body, err = drive.Once(address, request)
+	}
+	check(b, err)
+	if status != http.StatusAccepted || bytes.Count(body, []byte(`"accepted"`)) != signals {
+		b.Fatalf("%d %s", status, body)
+	}
+	return body
+}
+
+// topic makes a topic for a limit.
+func (s *stack) topic() string {
+	s.b.Helper()
+	name := s.name + ".line"
+	check(s.b, stream.EnsureTopics(context.Background(), strings.Split(s.settings.KafkaBrokers, ","), []stream.Topic{{Name: name, Partitions: 4, ReplicationFactor: -1}}))
+	return name
+}
+
+// shopper makes a connection with a key and a Decision.
+func (s *stack) shopper(edge node) drive.Shopper {
+	s.b.Helper()
+	ctx := context.Background()
+	c, err := s.api.CreateConnection(ctx, "bench-"+random(6))
+	check(s.b, err)
+	key, err := s.api.IssueKey(ctx, c.ConnectionID)
+	check(s.b, err)
+	who := drive.Shopper{Host: edge.address, Connection: c.ConnectionID, Key: key.Secret, Item: "itm_5f1c9a7b3d2e4f600001", Signals: signals}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+edge.address+"/v1/connections/"+c.ConnectionID+"/recommendations",
+		bytes.NewReader([]byte(`{"placement":"home"}`)))
+	check(s.b, err)
+	r.Header.Set("Authorization", "Bearer "+key.Secret)
+	r.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(r)
+	check(s.b, err)
+	defer func() { _ = res.Body.Close() }()
+	var d struct {
+		ID string `json:"decision_id"`
+	}
+	check(s.b, json.NewDecoder(res.Body).Decode(&d))
+	if d.ID == "" {
+		s.b.Fatal("no Decision: ", res.Status)
+	}
+	who.Decision = d.ID
+	return who
+}

@@ -1,0 +1,133 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// cpuOf is the processor time that a process has used.
+func cpuOf(b *testing.B, pid int) time.Duration {
+	b.Helper()
+	fields, err := statOf(pid)
+	check(b, err)
+	var ticks time.Duration
+	for _, field := range fields[11:13] { // in user and in system mode, in hundredths of a second
+		n, err := strconv.Atoi(field)
+		check(b, err)
+		ticks += time.Duration(n)
+	}
+	return ticks * 10 * time.Millisecond
+}
+
+// statOf is what the system says of a process, from its state on.
+func statOf(pid int) ([]string, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil, err
+	}
+	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])), nil // behind the name, which may hold spaces
+}
+
+// residentOf is the memory of a process that is in memory, in MiB.
+func residentOf(b *testing.B, pid int) float64 {
+	b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	check(b, err)
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmRSS:" {
+			kib, err := strconv.ParseFloat(fields[1], 64)
+			check(b, err)
+			return kib / 1024
+		}
+	}
+	b.Fatalf("process %d has no VmRSS", pid)
+	return 0
+}
+
+// redisPid asks the server who it is.
+func redisPid(b *testing.B, address string) int {
+	b.Helper()
+	client := redis.NewClient(&redis.Options{Addr: address})
+	defer func() { _ = client.Close() }()
+	text, err := client.Info(context.Background(), "server").Result()
+	check(b, err)
+	for line := range strings.Lines(text) {
+		if value, found := strings.CutPrefix(line, "process_id:"); found {
+			pid, err := strconv.Atoi(strings.TrimSpace(value))
+			check(b, err)
+			return pid
+		}
+	}
+	b.Fatal("Redis does not say its process")
+	return 0
+}
+
+// brokerPid finds the broker by the port in its command line's neighbourhood: it is the one Java program that listens for us.
+func brokerPid(b *testing.B) int {
+	b.Helper()
+	found, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	check(b, err)
+	family := ancestors(os.Getpid())
+	for _, path := range found {
+		line, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(line, []byte("kafka.Kafka")) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		check(b, err)
+		if fields, err := statOf(pid); err == nil && family[fields[1]] {
+			return pid
+		}
+	}
+	b.Fatal("no broker beside this program: use `make bench`")
+	return 0
+}
+
+// ancestors is the processes that started this one; the broker is a child of one of them.
+func ancestors(pid int) map[string]bool {
+	family := map[string]bool{}
+	for pid > 1 {
+		fields, err := statOf(pid)
+		if err != nil {
+			break
+		}
+		family[fields[1]] = true
+		pid, _ = strconv.Atoi(fields[1])
+	}
+	return family
+}
+
+// profile keeps what a service does with its processor time during the work, in the folder BENCH_PROFILE; without one it just works.
+func profile(b *testing.B, n node, name string, work func()) {
+	b.Helper()
+	dir := os.Getenv("BENCH_PROFILE")
+	if dir == "" {
+		work()
+		return
+	}
+	done := make(chan error, 1)
+	go func() {
+		res, err := http.Get("http://" + n.admin + "/debug/pprof/profile?seconds=2")
+		if err != nil {
+			done <- err
+			return
+		}
+		defer func() { _ = res.Body.Close() }()
+		text, err := io.ReadAll(res.Body)
+		done <- errors.Join(err, os.WriteFile(filepath.Join(dir, name+".pprof"), text, 0o600))
+	}()
+	work()
+	check(b, <-done)
+}
