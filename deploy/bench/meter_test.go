@@ -131,3 +131,22 @@ func profile(b *testing.B, n node, name string, work func()) {
 	work()
 	check(b, <-done)
 }
+
+// metric reads one sample of a service.
+func metric(admin, name string) (float64, error) {
+	res, err := http.Get("http://" + admin + "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, found := strings.CutPrefix(line, name+" "); found {
+			return strconv.ParseFloat(strings.TrimSpace(value), 64)
+		}
+	}
+	return 0, nil
+}

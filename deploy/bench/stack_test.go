@@ -53,6 +53,7 @@ func newStack(b *testing.B) *stack {
 	_, err = s.settings.Once(ctx, s.settings.Migrate(), "migrate", "up")
 	check(b, err)
 	check(b, services.EnsureLogins(ctx, url, ""))
+	check(b, services.SkipBacklog(ctx, kafka, name))
 	s.control = s.start("control", func(listen, admin string) []string {
 		return append(s.settings.Control(listen, admin), "CONTROL_REDIS_PREFIX="+name+":")
 	})

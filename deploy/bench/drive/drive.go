@@ -42,9 +42,17 @@ func (r Result) Percentile(p float64) time.Duration {
 // Closed has each connection send as soon as it was answered.
 func Closed(c Case, length time.Duration) (Result, error) {
 	begun := time.Now()
-	return c.run(begun, func() (time.Time, bool) {
+	return c.run(begun, func(int) (time.Time, bool) {
 		now := time.Now()
 		return now, now.Sub(begun) < length
+	})
+}
+
+// Times has connection i send left[i] requests, each as soon as the one before was answered.
+func Times(c Case, left []int) (Result, error) {
+	return c.run(time.Now(), func(i int) (time.Time, bool) {
+		left[i]--
+		return time.Now(), left[i] >= 0
 	})
 }
 
@@ -52,7 +60,7 @@ func Closed(c Case, length time.Duration) (Result, error) {
 func Open(c Case, rate float64, length time.Duration) (Result, error) {
 	begun := time.Now()
 	var taken atomic.Int64
-	return c.run(begun, func() (time.Time, bool) {
+	return c.run(begun, func(int) (time.Time, bool) {
 		after := time.Duration(float64(taken.Add(1)) / rate * float64(time.Second))
 		due := begun.Add(after)
 		time.Sleep(time.Until(due))
@@ -71,7 +79,7 @@ func Once(address string, request []byte) (status int, body []byte, err error) {
 }
 
 // run opens the connections and sends at the times that next says.
-func (c Case) run(begun time.Time, next func() (due time.Time, more bool)) (Result, error) {
+func (c Case) run(begun time.Time, next func(connection int) (due time.Time, more bool)) (Result, error) {
 	took, faults := make([][]time.Duration, c.Connections), make([]error, c.Connections)
 	var all sync.WaitGroup
 	for i := range c.Connections {
@@ -88,13 +96,13 @@ func (c Case) run(begun time.Time, next func() (due time.Time, more bool)) (Resu
 	return r, nil
 }
 
-func (c Case) connection(i int, next func() (time.Time, bool)) (took []time.Duration, err error) {
+func (c Case) connection(i int, next func(int) (time.Time, bool)) (took []time.Duration, err error) {
 	conn, err := dial(c.Address)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	for due, more := next(); more; due, more = next() {
+	for due, more := next(i); more; due, more = next(i) {
 		status, body, err := conn.exchange(c.Request(i))
 		if err != nil {
 			return took, err
