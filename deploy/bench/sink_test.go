@@ -122,21 +122,25 @@ func (s *stack) sink(b *testing.B, n int) (rate float64, relay node) {
 // copied copies what the sink wrote into a database of its own and answers signals a second.
 func (s *stack) copied(b *testing.B) float64 {
 	b.Helper()
-	ctx := context.Background()
-	var tables []limit.Table
+	tables := s.tables(b, "")
+	took, err := limit.Copy(context.Background(), s.sibling(b), tables, sinkSignals/transaction)
+	check(b, err)
+	return sinkSignals / took.Seconds()
+}
+
+// tables is what the sink wrote.
+func (s *stack) tables(b *testing.B, where string) (all []limit.Table) {
+	b.Helper()
 	for _, t := range written {
 		columns := t[1]
 		if columns == "*" {
 			columns = s.columns(b, t[0])
 		}
-		rows, err := limit.Read(ctx, s.settings.Database, t[0], columns)
+		rows, err := limit.Read(context.Background(), s.settings.Database, t[0], columns, where)
 		check(b, err)
-		tables = append(tables, rows)
+		all = append(all, rows)
 	}
-	other := s.sibling(b)
-	took, err := limit.Copy(ctx, other, tables, sinkSignals/transaction)
-	check(b, err)
-	return sinkSignals / took.Seconds()
+	return all
 }
 
 func (s *stack) columns(b *testing.B, table string) string {

@@ -99,3 +99,10 @@ func put(dst []byte, n uint64) {
 	}
 	copy(dst[len(dst)-len(text):], text)
 }
+
+// FirstID is the id of the first signal of a request.
+func FirstID(request []byte) string {
+	_, rest, _ := bytes.Cut(request, []byte(`"signal_id":"`))
+	id, _, _ := bytes.Cut(rest, []byte{'"'})
+	return string(id)
+}

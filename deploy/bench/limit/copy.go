@@ -17,15 +17,15 @@ type Table struct {
 	Rows    [][]byte
 }
 
-// Read takes all rows of a table; columns that the database computes are to be left out.
-func Read(ctx context.Context, url, name, columns string) (Table, error) {
+// Read takes the rows of a table; columns that the database computes are to be left out.
+func Read(ctx context.Context, url, name, columns, where string) (Table, error) {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return Table{}, err
 	}
 	defer func() { _ = conn.Close(ctx) }()
 	var text bytes.Buffer
-	if _, err := conn.PgConn().CopyTo(ctx, &text, fmt.Sprintf("COPY (SELECT %s FROM %s) TO STDOUT", columns, name)); err != nil {
+	if _, err := conn.PgConn().CopyTo(ctx, &text, fmt.Sprintf("COPY (SELECT %s FROM %s%s) TO STDOUT", columns, name, where)); err != nil {
 		return Table{}, err
 	}
 	t := Table{Name: name, Columns: columns, Rows: bytes.SplitAfter(text.Bytes(), []byte{'\n'})}

@@ -1,0 +1,165 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"storefront.internal/deploy/bench/limit"
+)
+
+const (
+	pending = 5_000_000  // interactions that wait
+	over    = 1000       // connections
+	stored  = 20_000_000 // signals in the ledger
+	views   = 200
+)
+
+// fillQueue is a queue that an engine has not taken for long, spread over connections, their eight lanes, and time.
+const fillQueue = `
+INSERT INTO delivery.entries (connection_id, kind, lane, id, body, created_at)
+SELECT 'con_bench' || lpad((i % $2)::text, 6, '0'), 1, (i / $2) % 8, 'sig_bench' || i, convert_to(repeat('x', 300), 'UTF8'), now() - i * interval '1 millisecond'
+FROM generate_series(1, $1::bigint) i`
+
+const fillLanes = `
+INSERT INTO delivery.lanes (connection_id, kind, lane, ready)
+SELECT DISTINCT connection_id, kind, lane, true FROM delivery.entries`
+
+const fillCounts = `
+INSERT INTO delivery.counts (connection_id, kind, pending, unconfirmed)
+SELECT connection_id, kind, count(*), 0 FROM delivery.entries GROUP BY connection_id, kind`
+
+const fillConnections = `
+INSERT INTO control.connections (connection_id, store_id, provider, external_store_id)
+SELECT 'con_bench' || lpad(i::text, 6, '0'), 'str_bench' || lpad(i::text, 6, '0'), 'custom', 'bench ' || i
+FROM generate_series(0, $1::integer - 1) i`
+
+// BenchmarkQueueView is operation 9 while five million interactions wait, and what its being asked costs the sink.
+func BenchmarkQueueView(b *testing.B) {
+	s := newStack(b)
+	s.run(b, fillConnections, over)
+	s.run(b, fillQueue, pending, over)
+	s.run(b, fillLanes)
+	s.run(b, fillCounts)
+	s.run(b, `ANALYZE`)
+	took := make([]time.Duration, views)
+	for i := range took {
+		begun := time.Now()
+		s.view(b)
+		took[i] = time.Since(begun)
+	}
+	slices.Sort(took)
+	rows.add("operation 9, %d waiting over %d connections: p50 %s  p99 %s", pending, over, took[views/2].Round(100*time.Microsecond), took[views*99/100].Round(100*time.Microsecond))
+	b.ReportMetric(float64(took[views*99/100].Microseconds())/1000, "p99-ms")
+	edge := s.edge(noQuota...)
+	alone, asked := s.sinkTwice(b, edge)
+	rows.add("sink while operation 9 is asked each second ÷ alone: %.3f", asked/alone)
+	b.ReportMetric(asked/alone, "asked/alone")
+	b.ReportMetric(0, "ns/op")
+}
+
+// sinkTwice measures the sink alone and beside a reader of the queue's view, in turns.
+func (s *stack) sinkTwice(b *testing.B, edge node) (alone, asked float64) {
+	b.Helper()
+	var rates [2][]float64
+	who := s.shoppers(edge, 10)
+	for round := range 6 {
+		s.fill(b, edge, who, sinkSignals/2)
+		done := make(chan struct{})
+		var reader sync.WaitGroup
+		if round%2 == 1 {
+			reader.Go(func() {
+				for tick := time.NewTicker(time.Second); ; {
+					select {
+					case <-done:
+						tick.Stop()
+						return
+					case <-tick.C:
+						s.view(b)
+					}
+				}
+			})
+		}
+		rate, relay := s.sink(b, sinkSignals/2)
+		close(done)
+		reader.Wait()
+		stop(b, relay.Process)
+		rates[round%2] = append(rates[round%2], rate)
+	}
+	return median(rates[0]), median(rates[1])
+}
+
+// view reads operation 9, which must tell of all connections.
+func (s *stack) view(b *testing.B) {
+	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, s.api.BaseURL+"/internal/v1/brain-interactions/queue", nil)
+	check(b, err)
+	r.Header.Set("Authorization", "Bearer "+s.settings.BackendToken)
+	res, err := http.DefaultClient.Do(r)
+	check(b, err)
+	defer func() { _ = res.Body.Close() }()
+	var answer struct {
+		Connections []json.RawMessage `json:"connections"`
+	}
+	check(b, json.NewDecoder(res.Body).Decode(&answer))
+	if res.StatusCode != http.StatusOK || len(answer.Connections) < over {
+		b.Errorf("%s, %d connections", res.Status, len(answer.Connections))
+	}
+}
+
+const fillLedger = `
+INSERT INTO relay.ledger (connection_id, digest)
+SELECT 'con_bench' || lpad((i % 1000)::text, 6, '0'), gen_random_uuid()
+FROM generate_series(1, $1::bigint) i`
+
+// BenchmarkFilledLedger is the sink with twenty million signals in the ledger and with none, and a bare insert into the same ledgers.
+func BenchmarkFilledLedger(b *testing.B) {
+	s := newStack(b)
+	edge := s.edge(noQuota...)
+	who := s.shoppers(edge, 10)
+	s.fill(b, edge, who, sinkSignals)
+	empty, relay := s.sink(b, sinkSignals)
+	stop(b, relay.Process)
+	s.run(b, fillLedger, stored)
+	s.run(b, `VACUUM ANALYZE relay.ledger`)
+	s.run(b, `CHECKPOINT`)
+	s.fill(b, edge, who, sinkSignals)
+	filled, relay := s.sink(b, sinkSignals)
+	stop(b, relay.Process)
+	bare := s.copiedInto(b)
+	rows.add("cost per signal ÷ of a bare copy into the same filled ledger (%.0f signals/s): %.2f", bare, bare/filled)
+	b.ReportMetric(bare/filled, "filled/copy")
+	rows.add("cost per signal with %d in the ledger ÷ with none: %.2f (%.0f and %.0f signals/s)", stored, empty/filled, filled, empty)
+	b.ReportMetric(empty/filled, "filled/empty")
+	b.ReportMetric(0, "ns/op")
+}
+
+// copiedInto takes back what the sink wrote and has it copied anew, beside the twenty million, and answers signals a second.
+func (s *stack) copiedInto(b *testing.B) float64 {
+	b.Helper()
+	tables := s.tables(b, ` WHERE connection_id NOT LIKE 'con_bench%'`)
+	s.run(b, `DELETE FROM relay.ledger WHERE connection_id NOT LIKE 'con_bench%'`)
+	s.run(b, `TRUNCATE relay.signals, relay.audit, relay.cart_lines, delivery.entries`)
+	s.run(b, `VACUUM ANALYZE relay.ledger`)
+	took, err := limit.Copy(context.Background(), s.settings.Database, tables, 2*sinkSignals/transaction)
+	check(b, err)
+	return 2 * sinkSignals / took.Seconds()
+}
+
+// run executes SQL as the superuser.
+func (s *stack) run(b *testing.B, sql string, args ...any) {
+	b.Helper()
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, s.settings.Database)
+	check(b, err)
+	defer func() { _ = conn.Close(ctx) }()
+	if _, err := conn.Exec(ctx, sql, args...); err != nil {
+		b.Fatal(fmt.Errorf("%s: %w", sql, err))
+	}
+}

@@ -1,0 +1,80 @@
+package bench
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"storefront.internal/deploy/bench/drive"
+)
+
+// stopwatch notes when signals were sent and when the engine was told of them.
+type stopwatch struct {
+	mu   sync.Mutex
+	sent map[string]time.Time
+	took []time.Duration
+}
+
+func (w *stopwatch) send(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sent[id] = time.Now()
+}
+
+func (w *stopwatch) arrive(id []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if at, known := w.sent[string(id)]; known {
+		w.took = append(w.took, time.Since(at))
+		delete(w.sent, string(id))
+	}
+}
+
+// BenchmarkToEngine is the time from sending a signal until the engine has it, with everything running, at a rate that leaves the
+// machine half idle: half of what the same machine sustains end to end.
+func BenchmarkToEngine(b *testing.B) {
+	s := newStack(b)
+	watch := &stopwatch{sent: map[string]time.Time{}}
+	engine := newEngine(b, s.settings.EngineToken)
+	engine.arrived = watch.arrive
+	s.settings.EngineURL, s.settings.EngineSecret = engine.url, s.settings.EngineToken
+	edge := s.edge(noQuota...)
+	s.relay()
+	who := s.shopper(edge)
+	rate := s.sustained(b, edge, who, engine) / 2
+	c := intake{node: edge}
+	load := c.load(who)
+	request := load.Request
+	var turns [shoppers]int
+	load.Request = func(i int) []byte {
+		text := request(i)
+		if turns[i]++; turns[i]%10 == 0 {
+			watch.send(drive.FirstID(text))
+		}
+		return text
+	}
+	before := engine.got.Load()
+	found, err := drive.Open(load, rate, 5*turn)
+	check(b, err)
+	engine.awaits(b, before+int64(len(found.Took)*signals))
+	watch.mu.Lock()
+	defer watch.mu.Unlock()
+	slices.Sort(watch.took)
+	p50, p99 := watch.took[len(watch.took)/2], watch.took[len(watch.took)*99/100]
+	rows.add("sent → at the engine, %.0f req/s (half of what the machine sustains end to end): p50 %s  p99 %s of %d", rate, p50.Round(time.Millisecond), p99.Round(time.Millisecond),
+		len(watch.took))
+	b.ReportMetric(float64(p99.Milliseconds()), "p99-ms")
+	b.ReportMetric(0, "ns/op")
+}
+
+// sustained is the requests a second of a closed loop, counted until the engine has them all.
+func (s *stack) sustained(b *testing.B, edge node, who drive.Shopper, e *engine) float64 {
+	b.Helper()
+	begun := time.Now()
+	c := intake{node: edge}
+	found, err := drive.Closed(c.load(who), 5*turn)
+	check(b, err)
+	e.awaits(b, int64(len(found.Took)*signals))
+	return float64(len(found.Took)) / time.Since(begun).Seconds()
+}
