@@ -184,5 +184,6 @@ func (s *stack) shopper(edge node) drive.Shopper {
 		s.b.Fatal("no Decision: ", res.Status)
 	}
 	who.Decision = d.ID
+	first(s.b, edge.address, drive.NewBatch(who, random(4), time.Now())) // an edge's first request meets cold connections
 	return who
 }
