@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -48,7 +49,7 @@ func (c *connection) exchange(request []byte) (status int, body []byte, err erro
 	return status, c.body, err
 }
 
-var lengthName = []byte("content-length:")
+const lengthName = "content-length:"
 
 // head reads the status line and the header fields.
 func (c *connection) head() (status, length int, err error) {
@@ -72,7 +73,7 @@ func (c *connection) head() (status, length int, err error) {
 		if len(line) == 0 {
 			break
 		}
-		if len(line) > len(lengthName) && bytes.EqualFold(line[:len(lengthName)], lengthName) {
+		if len(line) > len(lengthName) && strings.EqualFold(string(line[:len(lengthName)]), lengthName) {
 			if length, err = strconv.Atoi(string(bytes.TrimSpace(line[len(lengthName):]))); err != nil {
 				return 0, 0, err
 			}

@@ -77,9 +77,8 @@ func (l *line) confirm(ctx context.Context, ids []string) error {
 	return err
 }
 
-var name = []byte(`"signal_id":"`)
-
 func idsOf(body []byte) (ids []string) {
+	name := []byte(`"signal_id":"`)
 	for {
 		_, rest, found := bytes.Cut(body, name)
 		if !found {
