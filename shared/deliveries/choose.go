@@ -3,6 +3,7 @@ package deliveries
 import (
 	"bytes"
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -14,7 +15,7 @@ type candidate struct {
 }
 
 const selectUnconfirmed = `
-SELECT seq, id, body, attempts, false, NULL::text
+SELECT seq, id, body, attempts, extract(epoch FROM now() - created_at)::float8, false, NULL::text
 FROM delivery.entries
 WHERE connection_id = $1 AND kind = $2 AND lane = $3 AND seq = ANY ($4) AND (lane < 8 OR not_before <= now())
 ORDER BY seq
@@ -23,7 +24,7 @@ LIMIT $5`
 // selectInOrder takes the first of a lane. One that awaits its Decision is passed over until the row is there or the
 // wait is over; then it goes without engine_ids.
 const selectInOrder = `
-SELECT e.seq, e.id, e.body, e.attempts, e.awaits IS NOT NULL, d.engine_ids
+SELECT e.seq, e.id, e.body, e.attempts, extract(epoch FROM now() - e.created_at)::float8, e.awaits IS NOT NULL, d.engine_ids
 FROM delivery.entries e
 LEFT JOIN LATERAL (
     SELECT d.engine_ids::text AS engine_ids, true AS arrived
@@ -36,7 +37,7 @@ ORDER BY e.seq
 LIMIT $5`
 
 const selectAlone = `
-SELECT seq, id, body, attempts, false, NULL::text
+SELECT seq, id, body, attempts, extract(epoch FROM now() - created_at)::float8, false, NULL::text
 FROM delivery.entries
 WHERE connection_id = $1 AND kind = $2 AND lane = $3 AND lane >= 8 AND not_before <= now()
 ORDER BY not_before
@@ -71,9 +72,11 @@ func candidates(ctx context.Context, tx pgx.Tx, q TakeQuery, sql string, args ..
 	for rows.Next() {
 		var c candidate
 		var engineIDs []byte
-		if err := rows.Scan(&c.Seq, &c.ID, &c.Body, &c.Attempts, &c.awaited, &engineIDs); err != nil {
+		var waited float64
+		if err := rows.Scan(&c.Seq, &c.ID, &c.Body, &c.Attempts, &waited, &c.awaited, &engineIDs); err != nil {
 			return nil, err
 		}
+		c.Waited = time.Duration(max(waited, 0) * float64(time.Second))
 		if c.awaited {
 			c.Body = withEngineIDs(c.Body, engineIDs)
 		}

@@ -54,6 +54,8 @@ type Leased struct {
 	ID       string
 	Body     []byte
 	Attempts int // failed ones, before this
+	// Waited is the time from its being queued to the lease, by PostgreSQL's clock.
+	Waited time.Duration
 	// Unconfirmed: it was sent before, and no answer told whether it arrived.
 	Unconfirmed bool
 }

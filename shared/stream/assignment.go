@@ -152,14 +152,3 @@ func (a *Assignment) deliver(ctx context.Context, b Batch) {
 	case <-ctx.Done():
 	}
 }
-
-// positions tells where each partition's workers are.
-func (a *Assignment) positions() map[place]int64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	out := map[place]int64{}
-	for at, s := range a.state {
-		out[at] = s.position
-	}
-	return out
-}

@@ -29,7 +29,7 @@ type ConsumerConfig struct {
 	HeartbeatInterval   time.Duration // 3 s
 	RebalanceTimeout    time.Duration // 30 s; a sink must end within it
 	StallAfter          time.Duration // 30 s
-	CheckEvery          time.Duration // 5 s: lag, stall
+	CheckEvery          time.Duration // 5 s: stall
 	Registerer          prometheus.Registerer
 	Logger              *slog.Logger
 	Now                 func() time.Time

@@ -25,6 +25,7 @@ func newProducerMetrics(reg prometheus.Registerer, topic string) *producerMetric
 		}, []string{"topic"})).WithLabelValues(topic),
 		records: register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "storefront_stream_produce_flush_records", Help: "Records sent in one flush.", Buckets: prometheus.ExponentialBuckets(1, 2, 12),
+			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
 		}, []string{"topic"})).WithLabelValues(topic),
 		seconds: register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "storefront_stream_produce_flush_seconds", Help: "Time from sending a flush to its answer.",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -69,11 +68,10 @@ func (w *stallWatch) observe(now time.Time, all map[place]observation) map[place
 	return stalled
 }
 
-// watch measures the lag of an assignment and ends it when it stalls. It has a client of its own, so that it sees what a stuck one does not.
+// watch looks how far an assignment comes and ends it when it stalls. It has a client of its own, so that it sees what a stuck one does not.
 func (c *Consumer) watch(ctx context.Context, a *Assignment) error {
 	client, closeClient := c.newClient()
 	defer closeClient()
-	defer c.metrics.forget(a.places)
 	request := map[string][]kafka.OffsetRequest{}
 	for _, at := range a.places {
 		request[at.topic] = append(request[at.topic], kafka.LastOffsetOf(at.partition))
@@ -84,9 +82,9 @@ func (c *Consumer) watch(ctx context.Context, a *Assignment) error {
 	for {
 		ends, err := listOffsets(ctx, client, request)
 		if err != nil && ctx.Err() == nil {
-			c.cfg.Logger.Warn("consumer lag unknown", "error", err)
+			c.cfg.Logger.Warn("ends of partitions unknown", "error", err)
 		}
-		if stalled := watch.observe(c.cfg.Now(), c.observe(a, ends)); len(stalled) > 0 {
+		if stalled := watch.observe(c.cfg.Now(), observe(a, ends)); len(stalled) > 0 {
 			return &stallError{at: stalled}
 		}
 		select {
@@ -97,19 +95,15 @@ func (c *Consumer) watch(ctx context.Context, a *Assignment) error {
 	}
 }
 
-// observe joins the broker's ends with our progress and sets the lag.
-func (c *Consumer) observe(a *Assignment, ends map[place]int64) map[place]observation {
+// observe joins the broker's ends with our progress.
+func observe(a *Assignment, ends map[place]int64) map[place]observation {
 	all := map[place]observation{}
-	positions := a.positions()
 	for at, end := range ends {
 		s, ok := a.state[at]
 		if !ok {
 			continue
 		}
 		all[at] = observation{end: end, fetched: s.fetched.Load(), blocked: s.blocked.Load()}
-		if position := positions[at]; position >= 0 {
-			c.metrics.lag.WithLabelValues(at.topic, strconv.Itoa(at.partition)).Set(float64(max(end-position, 0)))
-		}
 	}
 	return all
 }

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"fmt"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -12,17 +13,26 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// NewRegistry returns a registry that already has the collectors of the Go runtime and of the process.
-func NewRegistry() *prometheus.Registry {
+// NewRegistry returns a registry that already has the collectors of the Go runtime and of the process, and says which build of which service this is.
+func NewRegistry(service string) *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo(service))
 	return r
+}
+
+func buildInfo(service string) prometheus.Collector {
+	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "storefront_build_info", Help: "1 for the build that runs: the service, its version (a tag or a commit) and the Go that built it.",
+	}, []string{"service", "version", "go_version"})
+	v.WithLabelValues(service, Version(), runtime.Version()).Set(1)
+	return v
 }
 
 // MetricsReference writes the Markdown table of every metric that register registers, sorted by name; METRICS.md holds it. It reads descriptions and not samples, since a metric with labels
 // has none before its first use. The runtime's own metrics (go_, process_) are left out.
 func MetricsReference(register func(prometheus.Registerer)) string {
 	rec := &recorder{}
+	rec.MustRegister(buildInfo(""))
 	register(rec)
 	rows := map[string]string{}
 	for _, c := range rec.collectors {

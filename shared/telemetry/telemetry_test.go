@@ -41,18 +41,42 @@ func TestMetricsReferenceNamesMetricsWithoutSamples(t *testing.T) {
 			prometheus.NewGauge(prometheus.GaugeOpts{Name: "a_bytes", Help: "A."}),
 			prometheus.NewHistogram(prometheus.HistogramOpts{Name: "c_seconds", Help: "C."}),
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "d", Help: "D."}, func() float64 { return 1 }),
-			NewRegistry(),
+			NewRegistry("edge"),
 		)
 	})
 	want := "| Metric | Type | Labels | Meaning |\n|---|---|---|---|\n" +
-		"| `a_bytes` | gauge |  | A. |\n| `b_total` | counter | `outcome`, `x` | Counts \"b\" \\| c. |\n| `c_seconds` | histogram |  | C. |\n| `d` | gauge |  | D. |\n"
+		"| `a_bytes` | gauge |  | A. |\n| `b_total` | counter | `outcome`, `x` | Counts \"b\" \\| c. |\n| `c_seconds` | histogram |  | C. |\n| `d` | gauge |  | D. |\n" +
+		"| `storefront_build_info` | gauge | `service`, `version`, `go_version` | 1 for the build that runs: the service, its version (a tag or a commit) and the Go that built it. |\n"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
+func TestConventionFaults(t *testing.T) {
+	t.Parallel()
+	native := prometheus.HistogramOpts{Name: "storefront_x_seconds", Help: "h", NativeHistogramBucketFactor: 1.1}
+	f := func(want string, c prometheus.Collector) {
+		t.Helper()
+		got := strings.Join(ConventionFaults(func(r prometheus.Registerer) { r.MustRegister(c) }), "; ")
+		if want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	f("", prometheus.NewHistogram(native))
+	f("", prometheus.NewHistogramVec(native, []string{"operation", "code"}))
+	f("", prometheus.NewCounter(prometheus.CounterOpts{Name: "storefront_x_total", Help: "h"}))
+	f("begin with", prometheus.NewGauge(prometheus.GaugeOpts{Name: "x", Help: "h"}))
+	f("only counters", prometheus.NewGauge(prometheus.GaugeOpts{Name: "storefront_x_total", Help: "h"}))
+	f("only counters", prometheus.NewCounter(prometheus.CounterOpts{Name: "storefront_x", Help: "h"}))
+	f("no base unit", prometheus.NewGauge(prometheus.GaugeOpts{Name: "storefront_x_ms", Help: "h"}))
+	f("grows", prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "storefront_x", Help: "h"}, []string{"connection_id"}))
+	f("not native", prometheus.NewHistogram(prometheus.HistogramOpts{Name: "storefront_x_seconds", Help: "h"}))
+	f("not native", prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "storefront_x_seconds", Help: "h"}, []string{"a"}))
+	f("no help", prometheus.NewGauge(prometheus.GaugeOpts{Name: "storefront_x"}))
+}
+
 func newAdmin() *Admin {
-	return NewAdmin(AdminConfig{Listen: "127.0.0.1:0", Gatherer: NewRegistry(), Logger: slog.New(slog.DiscardHandler), Service: "edge"})
+	return NewAdmin(AdminConfig{Listen: "127.0.0.1:0", Gatherer: NewRegistry("edge"), Logger: slog.New(slog.DiscardHandler), Service: "edge"})
 }
 
 func TestAdminAnswers(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	goredis "github.com/redis/go-redis/v9"
 
+	"storefront.internal/control/internal/census"
 	"storefront.internal/control/internal/connection"
 	"storefront.internal/control/internal/httpapi"
 	"storefront.internal/control/internal/ingest"
@@ -26,6 +27,7 @@ import (
 	"storefront.internal/control/internal/webhook"
 	"storefront.internal/shared/deliveries"
 	"storefront.internal/shared/pg"
+	"storefront.internal/shared/pools"
 	"storefront.internal/shared/problem"
 	"storefront.internal/shared/service"
 	"storefront.internal/shared/telemetry"
@@ -40,6 +42,7 @@ type App struct {
 	server *listener
 	keys   *storekeys.Publisher
 	items  *observation.Publisher
+	census *census.Census
 	runner *jobs.Runner
 	seals  *sealCheck
 }
@@ -67,9 +70,10 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 		pool.Close()
 		return nil, err
 	}
-	registry := telemetry.NewRegistry()
+	registry := telemetry.NewRegistry("control")
 	metrics := newMetrics(registry)
 	client := redis.Open(cfg.Redis)
+	watchPools(registry, pool, client)
 	store := postgres.New(pool, inserter)
 	archive := postgres.NewCatalog(pool, inserter, metrics.catalog)
 	parts := connectorParts{&cfg, pool, inserter, archive, sealer, metrics, logger}
@@ -97,10 +101,12 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 		redis:  client,
 		keys:   publisher,
 		items:  items,
+		census: census.New(store, logger, registry),
 		runner: jobs.NewRunner(jobs.Config{
 			Pool: pool, Keys: publisher, Items: items, Recomposer: archive, Archive: archive, Retention: cfg.retention(), Logger: logger,
 			Installs: connectors.work,
 			Shops:    connectors.shopWork(parts),
+			Metrics:  metrics.jobs,
 		}),
 		seals:  &sealCheck{store: store, sealer: sealer},
 		server: newListener(cfg.Listen, httpapi.NewServer(handler, logger)),
@@ -122,14 +128,20 @@ type metrics struct {
 	seals         *reseal.Metrics
 	ingest        *ingest.Metrics
 	webhooks      *webhook.Metrics
+	jobs          *jobs.Metrics
 }
 
 func newMetrics(r prometheus.Registerer) metrics {
 	return metrics{
 		http: httpapi.NewMetrics(r), keys: storekeys.NewMetrics(r), observations: observation.NewMetrics(r), catalog: postgres.NewMetrics(r),
 		installations: installation.NewMetrics(r), seals: reseal.NewMetrics(r),
-		ingest: ingest.NewMetrics(r), webhooks: webhook.NewMetrics(r),
+		ingest: ingest.NewMetrics(r), webhooks: webhook.NewMetrics(r), jobs: jobs.NewMetrics(r),
 	}
+}
+
+// watchPools shows the pools; both may be nil where nothing is collected.
+func watchPools(r prometheus.Registerer, pool *pgxpool.Pool, client goredis.UniversalClient) {
+	r.MustRegister(pools.NewPostgres("control", map[string]*pgxpool.Pool{"control": pool}), pools.NewRedis(client))
 }
 
 // Run serves until a signal or the end of the context, and then drains: no new connections, requests in flight end, then
@@ -145,6 +157,7 @@ func (a *App) Run(ctx context.Context) error {
 	g.Loop("jobs", a.runner.Run)
 	g.Loop("key sweep", a.keys.Run)
 	g.Loop("catalog figures", a.items.Run)
+	g.Loop("census", a.census.Run)
 	g.Add("internal surface", func(ctx context.Context) error { return a.server.start(ctx, g.Fail) }, a.server.stop)
 	g.Add("drain", nil, func(context.Context) error {
 		a.admin.SetDraining()

@@ -3,6 +3,7 @@ package app
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"storefront.internal/control/internal/census"
 	"storefront.internal/shared/settings"
 	"storefront.internal/shared/telemetry"
 )
@@ -20,5 +21,12 @@ func ConfigReference() string {
 // MetricsReference is the text of METRICS.md.
 func MetricsReference() string {
 	return "# Metrics of control\n\nMade by `control reference metrics`; a test fails when it is stale. The Go runtime's and the process's own are left out.\n\n" +
-		telemetry.MetricsReference(func(r prometheus.Registerer) { newMetrics(r) })
+		telemetry.MetricsReference(registerMetrics)
+}
+
+// registerMetrics registers every metric of the service, and connects to nothing.
+func registerMetrics(r prometheus.Registerer) {
+	newMetrics(r)
+	watchPools(r, nil, nil)
+	census.New(nil, nil, r)
 }

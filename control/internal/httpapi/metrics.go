@@ -14,9 +14,10 @@ type Metrics struct {
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "storefront_control_http_request_duration_seconds",
-			Help:    "Time to answer a request of the internal surface, by operation (of openapi.yaml, or unmatched) and HTTP status.",
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20},
+			Name:                        "storefront_control_http_request_duration_seconds",
+			Help:                        "Time to answer a request of the internal surface, by operation (of openapi.yaml, or unmatched) and HTTP status.",
+			Buckets:                     []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20},
+			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
 		}, []string{"operation", "code"}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "storefront_control_http_panics_total",

@@ -63,6 +63,7 @@ type Config struct {
 	Retention  time.Duration // of the archive; 0 keeps it
 	Shops      *ShopWork     // nil: no provider's shop is called
 	Installs   *InstallWork  // nil: no installation goes on
+	Metrics    *Metrics      // nil: nothing is measured
 	Logger     *slog.Logger
 }
 
@@ -119,6 +120,7 @@ func (r *Runner) start(ctx context.Context) (*river.Client[pgx.Tx], error) {
 			queueLoad:          {MaxWorkers: loadWorkers},
 		},
 		PeriodicJobs:                slices.Concat(periodic(), r.cfg.Shops.periodic(), r.cfg.Installs.periodic()),
+		Middleware:                  r.cfg.Metrics.middleware(),
 		JobTimeout:                  30 * time.Second,
 		RescueStuckJobsAfter:        rescueAfter,
 		CompletedJobRetentionPeriod: time.Hour,

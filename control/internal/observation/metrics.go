@@ -35,9 +35,10 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Help: "Elements of operation 4 that were quarantined or rejected, by the first rule that they break.",
 		}, []string{"rule"}),
 		batch: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "storefront_control_observation_batch_seconds",
-			Help:    "Time from the split body of operation 4 to the commit of its elements.",
-			Buckets: []float64{.0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20},
+			Name:                        "storefront_control_observation_batch_seconds",
+			Help:                        "Time from the split body of operation 4 to the commit of its elements.",
+			Buckets:                     []float64{.0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20},
+			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
 		}),
 		replays: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "storefront_control_quarantine_replays_total",
@@ -49,7 +50,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		}),
 		strays: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "storefront_control_default_partition_rows",
-			Help: "Observations that found no day's partition, up to 1,000. More than 0 wants an operator.",
+			Help: "Observations and notifications that found no day's partition, up to 1,000 each. More than 0 wants an operator.",
 		}),
 		pushes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "storefront_control_item_pushes_total",

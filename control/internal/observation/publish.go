@@ -30,7 +30,7 @@ type Aggregates interface {
 // Figures are counts of the store; those of rows are bounded.
 type Figures struct {
 	Quarantined int
-	Strays      int           // observations that found no day's partition
+	Strays      int           // rows that found no day's partition
 	PushLag     time.Duration // age of the oldest push that is not done
 }
 

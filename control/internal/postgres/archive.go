@@ -109,7 +109,8 @@ func (c *Catalog) DropPartitions(ctx context.Context, before time.Time) (dropped
 // selectFigures counts no further than it must, so a flooded quarantine costs no more than a full one.
 const selectFigures = `
 SELECT (SELECT count(*) FROM (SELECT FROM control.observations WHERE state = 'quarantined' LIMIT 10000) q),
-       (SELECT count(*) FROM (SELECT minted_at FROM control.observations_default LIMIT 1000) d),
+       (SELECT count(*) FROM (SELECT minted_at FROM control.observations_default LIMIT 1000) d)
+           + (SELECT count(*) FROM (SELECT minted_at FROM control.webhook_deliveries_default LIMIT 1000) w),
        coalesce((SELECT extract(epoch FROM now() - min(created_at))::float8
                  FROM control.river_job
                  WHERE kind = 'item_push' AND state IN ('available', 'pending', 'retryable', 'running', 'scheduled')), 0)`

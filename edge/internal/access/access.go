@@ -149,6 +149,7 @@ func (g *Gate) load(ctx context.Context, d Digest) (storekey.Grant, error) {
 	answer := g.loads.DoChan(flight, func() (v any, err error) {
 		defer func() {
 			if p := recover(); p != nil { // singleflight would end the process
+				g.metrics.panics.Inc()
 				err = fmt.Errorf("access: panic in a look-up: %T", p)
 			}
 		}()

@@ -9,6 +9,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/storekey"
 )
@@ -214,6 +216,9 @@ func TestPanicInALookUpIsAnError(t *testing.T) {
 		secret := s.issue()
 		s.set(func() { s.panics = true })
 		expect(t, g, secret, fault.ServiceUnavailable)
+		if testutil.ToFloat64(g.metrics.panics) == 0 {
+			t.Error("the panic is not counted")
+		}
 	})
 }
 

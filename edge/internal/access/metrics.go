@@ -8,6 +8,7 @@ type Metrics struct {
 	fillFailures prometheus.Counter
 	pollFailures *prometheus.CounterVec
 	versionMoves prometheus.Counter
+	panics       prometheus.Counter
 }
 
 // NewMetrics registers the figures.
@@ -22,8 +23,10 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Help: "Polls of the key version that failed, by store."}, []string{"from"}),
 		versionMoves: prometheus.NewCounter(prometheus.CounterOpts{Name: "storefront_edge_key_version_moves_total",
 			Help: "Times that the key version was seen to move, which empties the memory."}),
+		panics: prometheus.NewCounter(prometheus.CounterOpts{Name: "storefront_edge_key_panics_total",
+			Help: "Look-ups of keys that panicked; each failed. Every one is a defect."}),
 	}
-	r.MustRegister(m.lookups, m.fillFailures, m.pollFailures, m.versionMoves)
+	r.MustRegister(m.lookups, m.fillFailures, m.pollFailures, m.versionMoves, m.panics)
 	return m
 }
 

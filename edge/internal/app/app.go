@@ -61,7 +61,7 @@ func New(ctx context.Context, cfg Config, log *slog.Logger) (*App, error) {
 		return nil, err
 	}
 	a.backends.redis = redis.NewClient(cfg.Redis)
-	registry := telemetry.NewRegistry()
+	registry := telemetry.NewRegistry("edge")
 	a.parts = wire(cfg, keyring, a.backends, registry, log)
 	a.admin = telemetry.NewAdmin(telemetry.AdminConfig{Listen: cfg.AdminListen, Gatherer: registry, Logger: log, Service: "edge", Pprof: cfg.AdminPprof})
 	a.admin.Add("listening", a.checkListening)

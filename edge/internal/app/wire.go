@@ -20,6 +20,7 @@ import (
 	"storefront.internal/edge/internal/recommend"
 	"storefront.internal/edge/internal/redis"
 	"storefront.internal/shared/ident/decisionid"
+	"storefront.internal/shared/pools"
 	"storefront.internal/shared/problem"
 	"storefront.internal/shared/stream"
 )
@@ -88,6 +89,8 @@ func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Regi
 		Reads: overload.Config{MaxInFlight: cfg.MaxReads, Patience: cfg.MaxWait},
 	})
 	p.public.Watch(r)
+	r.MustRegister(pools.NewRedis(b.redis),
+		pools.NewPostgres("edge-poll", map[string]*pgxpool.Pool{"edge": b.pool, "edge-poll": b.poll, "edge-catalog": b.catalog}))
 	return p
 }
 

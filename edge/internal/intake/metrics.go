@@ -46,13 +46,20 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		produced:   counter("storefront_edge_handoffs_total", "Records handed to Kafka, by outcome.", "outcome"),
 		lookups:    counter("storefront_edge_ledger_lookups_total", "Questions to the ledger whether signals are stored, by outcome.", "outcome"),
 		wait: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "storefront_edge_claim_wait_seconds",
-			Help: "Time that requests spent waiting for claims that other requests held.", Buckets: prometheus.ExponentialBuckets(0.01, 2, 10)}),
+			Help: "Time that requests spent waiting for claims that other requests held.", Buckets: prometheus.ExponentialBuckets(0.01, 2, 10),
+			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100}),
 		cold: prometheus.NewGauge(prometheus.GaugeOpts{Name: "storefront_edge_claims_cold",
 			Help: "1 while Redis forgot claims that it should still have, and the ledger is asked too."}),
 		dropped: prometheus.NewCounter(prometheus.CounterOpts{Name: "storefront_edge_claim_marks_dropped_total",
 			Help: "Attempts whose end could not be written to Redis; the lease ended them."}),
 	}
 	reg.MustRegister(m.wait, m.cold, m.dropped)
+	for _, cause := range []string{causeClaims, causePatience, causeLedger, causeProduce, causeLost} { // what alerts look at is there before it happens
+		m.unrecorded.WithLabelValues(cause)
+	}
+	for _, status := range []signal.Status{signal.Accepted, signal.Duplicate} {
+		m.signals.WithLabelValues(string(status), "")
+	}
 	return m
 }
 

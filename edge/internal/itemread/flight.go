@@ -111,6 +111,7 @@ func (s *Service) fallBack(k Key, hash uint64, cause error) answer {
 func (s *Service) lookUp(ctx context.Context, req Request, k Key, hash uint64) (a answer, fill *Version) {
 	defer func() {
 		if p := recover(); p != nil { // a goroutine of its own: it would end the process
+			s.metrics.panics.Inc()
 			s.log.Error("panic in a look-up of an item", slog.String("type", fmt.Sprintf("%T", p)))
 			a, fill = s.fallBack(k, hash, fmt.Errorf("itemread: panic in a look-up: %T", p)), nil
 		}

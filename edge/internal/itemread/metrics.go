@@ -28,6 +28,7 @@ type Metrics struct {
 	missing      [sources]prometheus.Counter
 	behind       [sources]prometheus.Counter
 	unavailable  prometheus.Counter
+	panics       prometheus.Counter
 	overBudget   prometheus.Counter
 	busy         prometheus.Counter
 	fillFailures prometheus.Counter
@@ -56,6 +57,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		fromMemory, fromRedis, fromPostgres)
 	bySource(&m.behind, "storefront_edge_item_behind_total",
 		"Versions that were passed over because a newer one had been answered, by source. From postgres: it went back.", fromRedis, fromPostgres)
+	m.panics = counter("storefront_edge_item_panics_total", "Look-ups of items that panicked; each failed. Every one is a defect.")
 	m.unavailable = counter("storefront_edge_item_unavailable_total", "Items that were answered 503: no store told, and memory held no copy.")
 	m.overBudget = counter("storefront_edge_item_over_budget_total", "Look-ups that were refused because the client or the key had found nothing too often.")
 	m.busy = counter("storefront_edge_item_lookups_busy_total", "Look-ups that got no turn at PostgreSQL in time.")

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"storefront.internal/shared/fault"
 )
 
@@ -159,6 +161,9 @@ func TestPanicInALookUpIsAnError(t *testing.T) {
 	play(t, func(t *testing.T, s *stores, r *Service) {
 		s.set(func() { s.panics = true })
 		expect(t, r, mine, -1)
+		if testutil.ToFloat64(r.metrics.panics) == 0 {
+			t.Error("the panic is not counted")
+		}
 		s.set(func() { s.panics = false })
 		s.change(mine, 1, false, false)
 		expect(t, r, mine, 1)

@@ -20,6 +20,7 @@ import (
 	"storefront.internal/engine-relay/internal/upkeep"
 	"storefront.internal/shared/deliveries"
 	"storefront.internal/shared/pg"
+	"storefront.internal/shared/pools"
 	"storefront.internal/shared/stream"
 	"storefront.internal/shared/telemetry"
 )
@@ -48,7 +49,7 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 	if a.pool, err = pg.Open(ctx, cfg.Postgres, "storefront-relay"); err != nil {
 		return nil, err
 	}
-	registry := telemetry.NewRegistry()
+	registry := telemetry.NewRegistry("engine-relay")
 	a.works = wire(cfg, a.pool, a.engine, registry, logger)
 	a.admin = telemetry.NewAdmin(telemetry.AdminConfig{
 		Listen: cfg.AdminListen, Gatherer: registry, Logger: logger, Service: "engine-relay", Pprof: cfg.AdminPprof,
@@ -64,6 +65,7 @@ type works struct {
 	recorder *record.Recorder
 	consume  *consume.Consumer
 	stream   *stream.Consumer
+	lag      *stream.Lag
 }
 
 func wire(cfg Config, pool *pgxpool.Pool, client *engine.Client, registry prometheus.Registerer, logger *slog.Logger) works {
@@ -91,6 +93,10 @@ func wire(cfg Config, pool *pgxpool.Pool, client *engine.Client, registry promet
 		Brokers: cfg.KafkaBrokers, Group: cfg.KafkaGroup, Topics: []string{signals, decisions}, Registerer: registry, Logger: logger,
 		ClientID: "storefront-relay", AcceptLoss: cfg.AcceptLoss,
 	})
+	w.lag = stream.NewLag(stream.LagConfig{
+		Brokers: cfg.KafkaBrokers, Group: cfg.KafkaGroup, Topics: []string{signals, decisions}, Registerer: registry, Logger: logger, ClientID: "storefront-relay-lag",
+	})
+	registry.MustRegister(pools.NewPostgres("relay", map[string]*pgxpool.Pool{"relay": pool}))
 	return w
 }
 

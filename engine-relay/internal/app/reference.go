@@ -21,7 +21,10 @@ func ConfigReference() string {
 // MetricsReference is the text of METRICS.md.
 func MetricsReference() string {
 	return "# Metrics of engine-relay\n\nMade by `engine-relay reference metrics`; a test fails when it is stale. The Go runtime's and the process's own are left out.\n\n" +
-		telemetry.MetricsReference(func(r prometheus.Registerer) {
-			wire(Config{}, nil, nil, r, slog.New(slog.DiscardHandler))
-		})
+		telemetry.MetricsReference(registerMetrics)
+}
+
+// registerMetrics registers every metric of the service, and connects to nothing.
+func registerMetrics(r prometheus.Registerer) {
+	wire(Config{}, nil, nil, r, slog.New(slog.DiscardHandler))
 }

@@ -18,7 +18,7 @@ const gaugesLife = time.Second
 type gauges struct {
 	w *Worker
 
-	pending, oldest, unconfirmed, dead, state, breaker, up *prometheus.Desc
+	pending, oldest, unconfirmed, dead, state, blocked, breaker, up *prometheus.Desc
 
 	mu    sync.Mutex
 	read  time.Time
@@ -36,6 +36,7 @@ func newGauges(w *Worker) *gauges {
 		unconfirmed: desc("unconfirmed_creations", "Deliveries that were sent and not answered.", "kind"),
 		dead:        desc("dead_last_24h", "Deliveries that died in the last 24 hours.", "kind"),
 		state:       desc("worker_state", "1 for the state that the delivery worker is in.", "state"),
+		blocked:     desc("blocked_since_timestamp_seconds", "When the engine refused the credential, in Unix time; 0 while the worker is not blocked."),
 		breaker:     desc("breaker_open", "1 while this relay leaves the engine's call alone because it fails.", "kind"),
 		up:          desc("view_up", "1 when the queue could be read for this scrape."),
 	}
@@ -43,7 +44,7 @@ func newGauges(w *Worker) *gauges {
 
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.pending, g.oldest, g.unconfirmed, g.dead, g.state, g.breaker, g.up} {
+	for _, d := range []*prometheus.Desc{g.pending, g.oldest, g.unconfirmed, g.dead, g.state, g.blocked, g.breaker, g.up} {
 		ch <- d
 	}
 }
@@ -68,6 +69,11 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 		for _, s := range []deliveries.WorkerState{deliveries.Running, deliveries.Blocked, deliveries.Disabled} {
 			gauge(g.state, truth(v.Worker.State == s), string(s))
 		}
+		since := 0.0
+		if v.Worker.State == deliveries.Blocked {
+			since = float64(v.Worker.BlockedAt.UnixMilli()) / 1000
+		}
+		gauge(g.blocked, since)
 	}
 }
 

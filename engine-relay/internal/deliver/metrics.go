@@ -14,6 +14,7 @@ type metrics struct {
 	requests   *prometheus.CounterVec   // requests by what came back
 	seconds    *prometheus.HistogramVec // how long a request took
 	batch      *prometheus.HistogramVec // deliveries per request
+	delay      *prometheus.HistogramVec // how old deliveries were when the engine confirmed them
 	fenced     prometheus.Counter       // leases that expired before they were settled
 }
 
@@ -28,28 +29,48 @@ func newMetrics(reg prometheus.Registerer, w *Worker) *metrics {
 			Help: "Requests to the engine by kind and what came back: not_sent, unanswered, or the class of the status; 401 and 429 on their own.",
 		}, []string{"kind", "answer"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "storefront_engine_request_seconds",
-			Help:    "Time from sending a request to the engine to its whole answer.",
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+			Name:                        "storefront_engine_request_seconds",
+			Help:                        "Time from sending a request to the engine to its whole answer.",
+			Buckets:                     []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
 		}, []string{"kind"}),
 		batch: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "storefront_engine_request_deliveries", Help: "Deliveries per request.", Buckets: []float64{1, 5, 20, 50, 100, 199, 200},
+			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
+		}, []string{"kind"}),
+		delay: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "storefront_engine_delivery_delay_seconds", Help: "Time from a delivery's being queued to the engine's confirmation.",
+			Buckets:                     []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600},
+			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
 		}, []string{"kind"}),
 		fenced: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "storefront_engine_lease_lost_total", Help: "Leases that expired before they were settled.",
 		}),
 	}
 	if reg != nil {
-		reg.MustRegister(m.deliveries, m.requests, m.seconds, m.batch, m.fenced, newGauges(w))
+		reg.MustRegister(m.deliveries, m.requests, m.seconds, m.batch, m.delay, m.fenced, newGauges(w))
+	}
+	for _, k := range kinds() { // what alerts look at is there before it happens
+		for _, outcome := range []string{"delivered", "died", "failed", "unconfirmed"} {
+			m.deliveries.WithLabelValues(k.String(), outcome)
+		}
+		m.delay.WithLabelValues(k.String())
 	}
 	return m
 }
 
-func (m *metrics) settled(k deliveries.Kind, st deliveries.Settlement, done deliveries.Settled) {
-	unconfirmed := 0
+func (m *metrics) settled(l *deliveries.Lease, took time.Duration, st deliveries.Settlement, done deliveries.Settled) {
+	unconfirmed, k := 0, l.Kind
+	waited := make(map[int64]time.Duration, len(l.Entries))
+	for _, e := range l.Entries {
+		waited[e.Seq] = e.Waited
+	}
 	for _, o := range st.Outcomes {
 		if o.Unconfirmed {
 			unconfirmed++
+		}
+		if o.Fate == deliveries.Delivered {
+			m.delay.WithLabelValues(k.String()).Observe((waited[o.Seq] + took).Seconds())
 		}
 	}
 	for outcome, n := range map[string]int{

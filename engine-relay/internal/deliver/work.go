@@ -86,11 +86,11 @@ func (w *Worker) serve(ctx context.Context, q deliveries.TakeQuery) (bool, error
 	crashpoint.Hit(crashpoint.DeliverLeased)
 	s := &session{w: w, lease: lease, ends: ends}
 	s.run(ctx)
-	return true, w.settle(ctx, lease, s.settlement())
+	return true, w.settle(ctx, lease, time.Since(ends.Add(-w.cfg.Lease)), s.settlement())
 }
 
 // settle ends the lease, also when the worker is being stopped.
-func (w *Worker) settle(ctx context.Context, l *deliveries.Lease, st deliveries.Settlement) error {
+func (w *Worker) settle(ctx context.Context, l *deliveries.Lease, took time.Duration, st deliveries.Settlement) error {
 	ctx = context.WithoutCancel(ctx)
 	var err error
 	for try := range settleTries {
@@ -103,7 +103,7 @@ func (w *Worker) settle(ctx context.Context, l *deliveries.Lease, st deliveries.
 			return err
 		})
 		if err == nil {
-			w.metrics.settled(l.Kind, st, done)
+			w.metrics.settled(l, took, st, done)
 			return nil
 		}
 		if errors.Is(err, deliveries.ErrFenced) {

@@ -41,6 +41,15 @@ func (s *Store) Strays(ctx context.Context) (int, error) {
 	return n, nil
 }
 
+// Parked counts what lies parked, up to 10,000.
+func (s *Store) Parked(ctx context.Context) (int, error) {
+	var n int
+	if err := s.pool.QueryRow(ctx, `SELECT count(*) FROM (SELECT parked_id FROM relay.parked LIMIT 10000) AS p`).Scan(&n); err != nil {
+		return 0, fmt.Errorf("count parked: %w", err)
+	}
+	return n, nil
+}
+
 // markMissed marks signals whose Decision was being stored while they were: neither transaction saw the other.
 const markMissed = `
 UPDATE relay.signals AS s

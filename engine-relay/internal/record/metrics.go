@@ -16,11 +16,14 @@ type Metrics struct {
 	probes    prometheus.Counter
 	batch     prometheus.Histogram
 	seconds   prometheus.Histogram
+	delay     prometheus.Histogram
+	now       func() time.Time
 }
 
 // NewMetrics registers the sink's figures.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
+		now: time.Now,
 		signals: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "storefront_relay_sink_signals_total",
 			Help: "Signals that left Kafka: stored, deduplicated (the ledger had them) or parked."}, []string{"result"}),
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "storefront_relay_sink_decisions_total",
@@ -30,11 +33,16 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		probes: prometheus.NewCounter(prometheus.CounterOpts{Name: "storefront_relay_sink_probes_total",
 			Help: "Transactions that were undone in search of refused values."}),
 		batch: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "storefront_relay_sink_batch_size",
-			Help: "Signals and Decisions per committed transaction.", Buckets: []float64{1, 5, 10, 50, 100, 500, 1000, 2000, 5000, 10000}}),
+			Help: "Signals and Decisions per committed transaction.", Buckets: []float64{1, 5, 10, 50, 100, 500, 1000, 2000, 5000, 10000},
+			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "storefront_relay_sink_seconds",
-			Help: "Time of a committed transaction, from BEGIN to the answer to COMMIT.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 14)}),
+			Help: "Time of a committed transaction, from BEGIN to the answer to COMMIT.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
+			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100}),
+		delay: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "storefront_relay_sink_delay_seconds",
+			Help: "Time from a signal's arrival at the edge, by the edge's clock, to its being stored.", Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600},
+			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100}),
 	}
-	reg.MustRegister(m.signals, m.decisions, m.retries, m.probes, m.batch, m.seconds)
+	reg.MustRegister(m.signals, m.decisions, m.retries, m.probes, m.batch, m.seconds, m.delay)
 	for _, result := range []string{"stored", "deduplicated", "parked"} {
 		m.signals.WithLabelValues(result)
 	}
@@ -51,6 +59,10 @@ func (m *Metrics) committed(w work, out outcome, took time.Duration) {
 	m.decisions.WithLabelValues("deduplicated").Add(float64(out.repeatedDecisions))
 	m.batch.Observe(float64(len(w.entries) + len(w.decisions) + w.repeated))
 	m.seconds.Observe(took.Seconds())
+	now := m.now()
+	for _, e := range w.entries {
+		m.delay.Observe(max(0, now.Sub(e.request.record.ReceivedAt).Seconds()))
+	}
 }
 
 func (m *Metrics) retried(class pg.ErrorClass) { m.retries.WithLabelValues(class.String()).Inc() }

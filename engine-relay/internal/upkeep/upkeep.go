@@ -20,6 +20,8 @@ type Store interface {
 	DropPartitions(ctx context.Context, before time.Time) (int, error)
 	// Strays counts rows that found no day's partition.
 	Strays(ctx context.Context) (int, error)
+	// Parked counts what could not be stored and lies parked.
+	Parked(ctx context.Context) (int, error)
 	// MarkMissed sets marks that are missing though their Decision is there, and returns how many.
 	MarkMissed(ctx context.Context) (int, error)
 }
@@ -46,6 +48,7 @@ type Upkeep struct {
 	Config
 	ahead    prometheus.Gauge
 	strays   prometheus.Gauge
+	parked   prometheus.Gauge
 	dropped  prometheus.Counter
 	failures *prometheus.CounterVec
 	ready    chan struct{}
@@ -62,12 +65,14 @@ func New(c Config) *Upkeep {
 			Help: "Whole days ahead for which every table has its partition."}),
 		strays: prometheus.NewGauge(prometheus.GaugeOpts{Name: "storefront_relay_default_partition_rows",
 			Help: "Signals and audits that found no day's partition, up to 1,000 each. More than 0 wants an operator."}),
+		parked: prometheus.NewGauge(prometheus.GaugeOpts{Name: "storefront_relay_parked_records",
+			Help: "Signals, and records that cannot be read, that could not be stored and lie parked with their bytes, up to 10,000."}),
 		dropped: prometheus.NewCounter(prometheus.CounterOpts{Name: "storefront_relay_partitions_dropped_total",
 			Help: "Partitions that retention dropped."}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "storefront_relay_upkeep_failures_total",
-			Help: "Upkeep that failed and is tried again, by task: partitions, retention, strays, marks."}, []string{"task"}),
+			Help: "Upkeep that failed and is tried again, by task: partitions, retention, strays, marks, parked."}, []string{"task"}),
 	}
-	c.Registerer.MustRegister(u.ahead, u.strays, u.dropped, u.failures)
+	c.Registerer.MustRegister(u.ahead, u.strays, u.parked, u.dropped, u.failures)
 	return u
 }
 
@@ -132,7 +137,15 @@ func (u *Upkeep) marks(ctx context.Context) bool {
 	if marked > 0 {
 		u.Logger.Info("marked signals whose Decision was stored beside them", "signals", marked)
 	}
-	return !u.failed(ctx, "marks", err)
+	if u.failed(ctx, "marks", err) {
+		return false
+	}
+	parked, err := u.Store.Parked(ctx)
+	if u.failed(ctx, "parked", err) {
+		return false
+	}
+	u.parked.Set(float64(parked))
+	return true
 }
 
 func (u *Upkeep) failed(ctx context.Context, task string, err error) bool {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 // diary is a store that writes down what is asked of it and fails the first times.
@@ -39,6 +40,8 @@ func (d *diary) DropPartitions(_ context.Context, before time.Time) (int, error)
 }
 
 func (d *diary) Strays(context.Context) (int, error) { return 0, nil }
+
+func (d *diary) Parked(context.Context) (int, error) { return 3, nil }
 
 func (d *diary) MarkMissed(context.Context) (int, error) {
 	d.mu.Lock()
@@ -76,6 +79,9 @@ func TestPartitionsAreMadeAtOnceAndHourly(t *testing.T) {
 		}
 		if want := 1 + int((2*partitionsEvery+2*retryAfter)/marksEvery); d.marked < want || d.marked > want+1 {
 			t.Errorf("marked %d times, want %d", d.marked, want)
+		}
+		if n := testutil.ToFloat64(u.parked); n != 3 {
+			t.Errorf("%v parked are shown, want 3", n)
 		}
 	})
 }

@@ -1,0 +1,77 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+)
+
+// Metrics are the figures of worked jobs.
+type Metrics struct {
+	seconds *prometheus.HistogramVec
+	panics  prometheus.Counter
+}
+
+// NewMetrics registers the package's metrics.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:                        "storefront_control_job_duration_seconds",
+			Help:                        "Time of worked jobs, by kind and outcome (done, later: it wants another turn, cancelled, failed: it is tried again, panicked).",
+			Buckets:                     []float64{.0025, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 240},
+			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
+		}, []string{"kind", "outcome"}),
+		panics: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "storefront_control_job_panics_total",
+			Help: "Jobs that panicked; each is tried again. Every one is a defect.",
+		}),
+	}
+	r.MustRegister(m.seconds, m.panics)
+	return m
+}
+
+func (m *Metrics) middleware() []rivertype.Middleware {
+	if m == nil {
+		return nil
+	}
+	return []rivertype.Middleware{&measure{metrics: m}}
+}
+
+// measure is River's middleware around each job.
+type measure struct {
+	river.MiddlewareDefaults
+	metrics *Metrics
+}
+
+// Work implements rivertype.WorkerMiddleware. A panic goes on to River, which takes it for a failure.
+func (m *measure) Work(ctx context.Context, job *rivertype.JobRow, work func(context.Context) error) error {
+	begun, result := time.Now(), "panicked"
+	defer func() {
+		m.metrics.seconds.WithLabelValues(job.Kind, result).Observe(time.Since(begun).Seconds())
+		if result == "panicked" {
+			m.metrics.panics.Inc()
+		}
+	}()
+	err := work(ctx)
+	result = outcome(err)
+	return err
+}
+
+func outcome(err error) string {
+	var snooze *rivertype.JobSnoozeError
+	var cancel *rivertype.JobCancelError
+	switch {
+	case err == nil:
+		return "done"
+	case errors.As(err, &snooze):
+		return "later"
+	case errors.As(err, &cancel):
+		return "cancelled"
+	default:
+		return "failed"
+	}
+}
