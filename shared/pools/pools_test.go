@@ -63,7 +63,7 @@ func TestRedisPool(t *testing.T) {
 	f := func(addr string, up float64) {
 		t.Helper()
 		client := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: []string{addr}, MaxRetries: -1})
-		defer client.Close()
+		defer func() { _ = client.Close() }()
 		got := gather(t, NewRedis(client))
 		if v, shown := got["storefront_redis_up"]; !shown || v != up || len(got) != 9 {
 			t.Errorf("%s: %v", addr, got)
