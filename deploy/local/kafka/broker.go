@@ -29,7 +29,16 @@ type Config struct {
 	Dir            string
 	Port           int
 	ControllerPort int
-	Log            io.Writer
+	// Doors are further listeners, each with an address of its own that it tells its clients to use: of a proxy, for example.
+	Doors []Door
+	Log   io.Writer
+}
+
+// Door is a further listener.
+type Door struct {
+	Name       string // in capitals
+	Port       int
+	Advertised string // host:port
 }
 
 // Broker is a running broker.
@@ -111,13 +120,19 @@ func java(libs string, args ...string) []string {
 }
 
 func (c Config) properties() string {
+	listeners, advertised, protocols := "", "", ""
+	for _, d := range c.Doors {
+		listeners += fmt.Sprintf(",%s://%s", d.Name, project.Loopback(d.Port))
+		advertised += fmt.Sprintf(",%s://%s", d.Name, d.Advertised)
+		protocols += fmt.Sprintf(",%s:PLAINTEXT", d.Name)
+	}
 	lines := []string{
 		"process.roles=broker,controller",
 		"node.id=1",
 		fmt.Sprintf("controller.quorum.voters=1@127.0.0.1:%d", c.ControllerPort),
-		fmt.Sprintf("listeners=PLAINTEXT://127.0.0.1:%d,CONTROLLER://127.0.0.1:%d", c.Port, c.ControllerPort),
-		fmt.Sprintf("advertised.listeners=PLAINTEXT://127.0.0.1:%d", c.Port),
-		"listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+		fmt.Sprintf("listeners=PLAINTEXT://127.0.0.1:%d,CONTROLLER://127.0.0.1:%d%s", c.Port, c.ControllerPort, listeners),
+		fmt.Sprintf("advertised.listeners=PLAINTEXT://127.0.0.1:%d%s", c.Port, advertised),
+		"listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT" + protocols,
 		"controller.listener.names=CONTROLLER",
 		"log.dirs=" + filepath.Join(c.Dir, "data"),
 		"auto.create.topics.enable=false",

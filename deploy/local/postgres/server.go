@@ -31,7 +31,9 @@ type Config struct {
 	Port int
 	// Durable waits for the disk at commit. Without it data survives the end of the server, kill -9 included, but not of the machine.
 	Durable bool
-	Log     io.Writer
+	// Settings are further ones, name=value; they win.
+	Settings []string
+	Log      io.Writer
 }
 
 // Server is a running server.
@@ -129,7 +131,7 @@ func arguments(cfg Config, data string) []string {
 		// Commits still reach the operating system before they are answered, so that kill -9 loses nothing.
 		settings = append(settings, "fsync=off", "full_page_writes=off")
 	}
-	for _, s := range settings {
+	for _, s := range append(settings, cfg.Settings...) {
 		args = append(args, "-c", s)
 	}
 	return args
