@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -30,6 +31,8 @@ type Behaviour struct {
 	RetryAfter int `json:"retry_after"`
 	// Times ends the behaviour after so many requests; 0 never ends it.
 	Times int `json:"times"`
+	// Answer is what comes instead of a sound answer: "html" a page, "partial" half of what was done, "redirect" to another host.
+	Answer string `json:"answer"`
 	// Reject names signals whose interactions are answered `rejected`.
 	Reject []string `json:"reject"`
 }
@@ -54,7 +57,13 @@ func (e *Engine) changeBehaviour(w http.ResponseWriter, r *http.Request) {
 	var b Behaviours
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&b); err != nil {
+	err := d.Decode(&b)
+	for _, one := range []Behaviour{b.Interactions, b.Observations, b.Recommendations} {
+		if err == nil && !slices.Contains([]string{"", "html", "partial", "redirect"}, one.Answer) {
+			err = fmt.Errorf("answer %q is not known", one.Answer)
+		}
+	}
+	if err != nil {
 		writeJSON(w, http.StatusBadRequest, map[string]string{"code": "invalid_request", "detail": err.Error()})
 		return
 	}
@@ -100,4 +109,26 @@ func (b Behaviour) rejects(signalID string) bool {
 
 func readAll(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+}
+
+// spoil writes something that is no sound answer. A partial one is of work that was done.
+func (b Behaviour) spoil(w http.ResponseWriter, do func() any) {
+	switch b.Answer {
+	case "html":
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, "<!doctype html><title>Hello</title>")
+	case "redirect":
+		w.Header().Set("Location", "http://elsewhere.invalid/")
+		w.WriteHeader(http.StatusMovedPermanently)
+	case "partial":
+		text, err := json.Marshal(do())
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+		_, _ = w.Write(text[:len(text)/2])
+		_ = http.NewResponseController(w).Flush() // the caller is gone when this fails
+		panic(http.ErrAbortHandler) // closes the connection amid the answer
+	}
 }

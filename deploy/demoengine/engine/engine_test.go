@@ -92,13 +92,29 @@ func TestBehaviour(t *testing.T) {
 	send(0)
 	behave(`{"interactions":{"after_effect":true,"status":500}}`, 204)
 	send(500)
+	behave(`{"interactions":{"answer":"song"}}`, 400)
+	behave(`{"interactions":{"answer":"partial","times":1}}`, 204)
+	if s, a, err := b.post("/v1/interactions", "right", one); s != 200 || err == nil || json.Valid([]byte(a)) {
+		t.Errorf("a partial answer: %d %s %v", s, a, err)
+	}
+	behave(`{"interactions":{"answer":"html","times":1}}`, 204)
+	if s, a, err := b.post("/v1/interactions", "right", one); s != 200 || err != nil || !strings.HasPrefix(a, "<") {
+		t.Errorf("a page: %d %s %v", s, a, err)
+	}
 	behave(`{}`, 204)
 	send(200)
+	for id, want := range map[string]int{"sig_1": 204, "sig_2": 404} {
+		if res, err := http.Get(b.url + "/debug/known?connection_id=con_1&signal_id=" + id); err != nil || res.StatusCode != want {
+			t.Errorf("%s: %v %v", id, res, err)
+		} else {
+			res.Body.Close()
+		}
+	}
 	got := ""
 	for _, r := range b.engine.Receipts(0) {
 		got += r.Result + " "
 	}
-	if want := "rejected created exists exists "; got != want {
+	if want := "rejected created exists exists exists "; got != want {
 		t.Errorf("receipts %q, want %q", got, want)
 	}
 }

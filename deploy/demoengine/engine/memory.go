@@ -149,3 +149,16 @@ func sinceOf(w http.ResponseWriter, r *http.Request) (int, bool) {
 	}
 	return since, true
 }
+
+// showKnown answers 204 when the interaction of `connection_id` and `signal_id` was created, else 404.
+func (e *Engine) showKnown(w http.ResponseWriter, r *http.Request) {
+	id := identity{r.URL.Query().Get("connection_id"), r.URL.Query().Get("signal_id")}
+	e.mu.Lock()
+	_, known := e.memory.known[id]
+	e.mu.Unlock()
+	if known {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	writeJSON(w, http.StatusNotFound, problem{"not_found"})
+}
