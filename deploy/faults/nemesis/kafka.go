@@ -10,13 +10,11 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"storefront.internal/deploy/faults/topology"
+	"storefront.internal/shared/stream"
 )
 
-// What the services call their topic and their group.
-const (
-	signalsTopic = "storefront.signals.v1"
-	relayGroup   = "storefront-relay"
-)
+// RelayGroup is the relays' consumer group.
+const RelayGroup = "storefront-relay"
 
 func kafkaClient(addr string) (*kafka.Client, func()) {
 	t := &kafka.Transport{DialTimeout: 3 * time.Second, MetadataTTL: time.Second}
@@ -34,7 +32,7 @@ func (f configured) set(ctx context.Context, value string) error {
 		client, end := kafkaClient(f.addr)
 		defer end()
 		answer, err := client.IncrementalAlterConfigs(ctx, &kafka.IncrementalAlterConfigsRequest{Resources: []kafka.IncrementalAlterConfigsRequestResource{{
-			ResourceType: kafka.ResourceTypeTopic, ResourceName: signalsTopic,
+			ResourceType: kafka.ResourceTypeTopic, ResourceName: stream.TopicSignals,
 			Configs: []kafka.IncrementalAlterConfigsRequestConfig{{Name: f.name, Value: value, ConfigOperation: kafka.ConfigOperationSet}},
 		}}})
 		if err != nil {
@@ -66,7 +64,7 @@ func (f rewound) Inject(ctx context.Context) error {
 func (f rewound) rewind(ctx context.Context) error {
 	client, end := kafkaClient(f.x.Brokers())
 	defer end()
-	meta, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{signalsTopic}})
+	meta, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{stream.TopicSignals}})
 	if err != nil {
 		return err
 	}
@@ -76,12 +74,12 @@ func (f rewound) rewind(ctx context.Context) error {
 			partitions = append(partitions, p.ID)
 		}
 	}
-	at, err := client.OffsetFetch(ctx, &kafka.OffsetFetchRequest{GroupID: relayGroup, Topics: map[string][]int{signalsTopic: partitions}})
+	at, err := client.OffsetFetch(ctx, &kafka.OffsetFetchRequest{GroupID: RelayGroup, Topics: map[string][]int{stream.TopicSignals: partitions}})
 	if err != nil {
 		return err
 	}
 	var commits []kafka.OffsetCommit
-	for _, p := range at.Topics[signalsTopic] {
+	for _, p := range at.Topics[stream.TopicSignals] {
 		if p.CommittedOffset > 0 {
 			commits = append(commits, kafka.OffsetCommit{Partition: p.Partition, Offset: max(0, p.CommittedOffset-f.records)})
 		}
@@ -89,12 +87,12 @@ func (f rewound) rewind(ctx context.Context) error {
 	if len(commits) == 0 {
 		return nil
 	}
-	done, err := client.OffsetCommit(ctx, &kafka.OffsetCommitRequest{GroupID: relayGroup, GenerationID: -1, Topics: map[string][]kafka.OffsetCommit{signalsTopic: commits}})
+	done, err := client.OffsetCommit(ctx, &kafka.OffsetCommitRequest{GroupID: RelayGroup, GenerationID: -1, Topics: map[string][]kafka.OffsetCommit{stream.TopicSignals: commits}})
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, p := range done.Topics[signalsTopic] {
+	for _, p := range done.Topics[stream.TopicSignals] {
 		errs = append(errs, p.Error)
 	}
 	return errors.Join(errs...)

@@ -94,6 +94,15 @@ func (c Internal) Resume(ctx context.Context) error {
 	return c.call(ctx, http.MethodPost, "/internal/v1/brain-interactions/resume", c.ConnectorToken, nil, nil)
 }
 
+// ReplayDead sends what died of a connection once more (extension E6) and answers how many there are.
+func (c Internal) ReplayDead(ctx context.Context, connectionID string) (int, error) {
+	var answer struct {
+		Replayed int `json:"replayed"`
+	}
+	err := c.call(ctx, http.MethodPost, "/internal/v1/brain-interactions/dead/replay", c.ConnectorToken, map[string]string{"connection_id": connectionID}, &answer)
+	return answer.Replayed, err
+}
+
 func (c Internal) call(ctx context.Context, method, path, token string, in, out any) error {
 	return Call(ctx, method, c.BaseURL+path, token, in, out)
 }
