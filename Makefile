@@ -32,14 +32,20 @@ test: build ## Run every test on real PostgreSQL, Redis and Kafka (REQUIRE_REAL=
 # Inside `bin/local exec`: the services' addresses are in the environment.
 .PHONY: test-packages test-system
 test-packages:
-	$(TEST) -race -timeout 8m $$(go list work | grep -v '/deploy/systemtest')
+	$(TEST) -race -timeout 8m $$(go list work | grep -v -e '/deploy/systemtest' -e '/deploy/faults$$')
 test-system:
 	$(TEST) -parallel 16 -timeout 9m storefront.internal/deploy/systemtest/...
+	FAULTS_BIN=$(CURDIR)/bin $(TEST) -timeout 9m storefront.internal/deploy/faults
 
 .PHONY: soak
 soak: build ## Run the system tests at full length (SOAKTIME=120m at most)
 	SOAK=1 bin/local exec -- $(TEST) -v -parallel 16 -timeout $(SOAKTIME) storefront.internal/deploy/systemtest/...
 	SOAK=1 bin/local exec -- $(TEST) -v -run 'TestADelete|TestFetches' storefront.internal/control/internal/postgres
+
+.PHONY: faults
+faults: build ## Break a whole deployment and judge what is left (MINUTES=10 SEED=n FAULTS=N1,N2 REDIS=false, REPORT=file)
+	bin/faults run -minutes $(or $(MINUTES),10) -seed $(or $(SEED),0) -faults "$(FAULTS)" -redis=$(or $(REDIS),true) -bin $(CURDIR)/bin \
+		-markdown "$(REPORT)"
 
 .PHONY: bench
 bench: build ## Run the benchmarks (BENCH=pattern)

@@ -27,6 +27,7 @@ type options struct {
 	faults   string
 	redis    bool
 	hasty    bool
+	keep     bool
 	rate     float64
 	bin      string
 	markdown string
@@ -41,6 +42,7 @@ func parse(args []string) (options, error) {
 	f.StringVar(&o.faults, "faults", "", "kinds to inject, N1,N2,…; all when empty")
 	f.BoolVar(&o.redis, "redis", true, "faults of Redis too; without them no id may be accepted twice")
 	f.BoolVar(&o.hasty, "hasty", false, "short faults, and no full disks")
+	f.BoolVar(&o.keep, "keep", false, "keep the folder of a clean run too")
 	f.Float64Var(&o.rate, "rate", 350, "new signals a second, while they are answered")
 	f.StringVar(&o.bin, "bin", "", "folder of the binaries; built when empty")
 	f.StringVar(&o.markdown, "markdown", "", "write the report as Markdown to this file")
@@ -160,6 +162,10 @@ func play(ctx context.Context, o options, log io.Writer) (_ played, err error) {
 	r.Reproducer, r.Commit = o.reproducer(), commit(ctx, p)
 	if r.Failed() {
 		r.Dir = dir
+		return played{r}, nil
+	}
+	if o.keep {
+		say("kept: %s", dir)
 		return played{r}, nil
 	}
 	return played{r}, os.RemoveAll(dir)

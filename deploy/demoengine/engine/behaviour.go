@@ -129,6 +129,6 @@ func (b Behaviour) spoil(w http.ResponseWriter, do func() any) {
 		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 		_, _ = w.Write(text[:len(text)/2])
 		_ = http.NewResponseController(w).Flush() // the caller is gone when this fails
-		panic(http.ErrAbortHandler) // closes the connection amid the answer
+		panic(http.ErrAbortHandler)               // closes the connection amid the answer
 	}
 }

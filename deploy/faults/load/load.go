@@ -64,7 +64,28 @@ func (l *Load) Open(ctx context.Context) error {
 		}
 		l.shops = append(l.shops, s)
 	}
-	return l.openStore(ctx)
+	if err := l.openStore(ctx); err != nil {
+		return err
+	}
+	return l.firstDecisions(ctx)
+}
+
+// firstDecisions lets every shop's pages have a Decision that was recorded before anything failed.
+func (l *Load) firstDecisions(ctx context.Context) error {
+	random := l.random(999)
+	for _, s := range l.shops {
+		for i := 0; ; i++ {
+			l.recommend(ctx, 0, s, l.Edges[i%len(l.Edges)], random)
+			if d, some := s.decide(random); some {
+				s.first = d
+				break
+			}
+			if !wait(ctx, 200*time.Millisecond) {
+				return fmt.Errorf("no recommendation for %s: %w", s.connection, ctx.Err())
+			}
+		}
+	}
+	return nil
 }
 
 // Run starts the clients.

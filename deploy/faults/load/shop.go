@@ -21,6 +21,7 @@ type shop struct {
 	mu        sync.Mutex
 	key       key
 	retired   []retired // keys that were revoked, with the time of the answer
+	first     decision  // from before the first fault
 	decisions []decision
 	items     []string           // ids of our own, for reads
 	products  map[string]*counts // of a custom connection, by external id

@@ -114,7 +114,7 @@ func (n *Nemesis) Episode(ctx context.Context) {
 func (n *Nemesis) draw(playing []Case) (Case, bool) {
 	for range 20 {
 		if len(n.deck) == 0 {
-			n.deck = slices.Clone(n.Config.Kinds)
+			n.deck = slices.Clone(n.Kinds)
 			n.random.Shuffle(len(n.deck), func(i, j int) { n.deck[i], n.deck[j] = n.deck[j], n.deck[i] })
 		}
 		if len(n.deck) == 0 {

@@ -57,8 +57,9 @@ type addresses struct {
 const (
 	database   = "storefront"
 	partitions = "8"
-	// StoreID is the fake provider's store; it has so many products.
-	StoreID  = "1001001"
+	// StoreID is the fake provider's store.
+	StoreID = "1001001"
+	// Products is how many the store has.
 	Products = 60
 	appID    = "4242"
 )
