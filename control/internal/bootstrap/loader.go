@@ -11,6 +11,7 @@ import (
 	"storefront.internal/control/internal/provider"
 	"storefront.internal/control/internal/shop"
 	"storefront.internal/shared/catalog"
+	"storefront.internal/shared/crashpoint"
 	"storefront.internal/shared/ident"
 )
 
@@ -125,6 +126,7 @@ func (l *Loader) step(ctx context.Context, run *Run, opened shop.Opened, e catal
 	if err != nil {
 		return 0, err
 	}
+	crashpoint.Hit(crashpoint.PageAnswered)
 	next := *p
 	if next.First == 0 {
 		next.First = number
@@ -197,6 +199,7 @@ func (l *Loader) save(ctx context.Context, run *Run, opened shop.Opened, e catal
 	if err != nil {
 		return err
 	}
+	crashpoint.Hit(crashpoint.PageAfterCommit)
 	*p = next
 	l.metrics.Applied(opened.Source.Provider, outcomes)
 	return nil

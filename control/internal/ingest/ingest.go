@@ -8,6 +8,7 @@ import (
 	"storefront.internal/control/internal/observation"
 	"storefront.internal/control/internal/provider"
 	"storefront.internal/control/internal/shop"
+	"storefront.internal/shared/crashpoint"
 	"storefront.internal/shared/ident"
 )
 
@@ -65,15 +66,18 @@ func (s *Service) Refresh(ctx context.Context, c ident.ConnectionID, key observa
 	if wait := pace - begun.Now.Sub(begun.Last); wait > 0 {
 		return min(wait, pace), nil
 	}
+	crashpoint.Hit(crashpoint.FetchBegun)
 	fetched, err := FetchOne(ctx, opened, key)
 	if err != nil {
 		return s.failed(ctx, c, err)
 	}
+	crashpoint.Hit(crashpoint.FetchAnswered)
 	b := BatchOf(opened.Source, s.now(), []provider.Fetched{fetched}, begun.Number)
 	outcomes, settled, err := s.store.Refresh(ctx, b, key, begun.Mark)
 	if err != nil {
 		return 0, err
 	}
+	crashpoint.Hit(crashpoint.FetchApplied)
 	s.metrics.Applied(opened.Source.Provider, outcomes)
 	if !settled {
 		return pace, nil

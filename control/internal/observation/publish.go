@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"storefront.internal/shared/crashpoint"
 	"storefront.internal/shared/ident"
 )
 
@@ -50,9 +51,11 @@ func NewPublisher(store Aggregates, hot Hot, metrics *Metrics, logger *slog.Logg
 // Push writes the present state of items; it may be asked at any time and repeatedly.
 func (p *Publisher) Push(ctx context.Context, c ident.ConnectionID, items []ident.ItemID) error {
 	served, err := p.store.Served(ctx, c, items)
+	crashpoint.Hit(crashpoint.ItemsRead)
 	if err == nil {
 		var written int
 		if written, err = p.hot.PutItems(ctx, c, served); err == nil {
+			crashpoint.Hit(crashpoint.ItemsWritten)
 			p.metrics.pushes.WithLabelValues("written").Add(float64(written))
 			p.metrics.pushes.WithLabelValues("newer").Add(float64(len(served) - written))
 			return nil

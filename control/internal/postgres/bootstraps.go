@@ -13,6 +13,7 @@ import (
 	"storefront.internal/control/internal/connection"
 	"storefront.internal/control/internal/observation"
 	"storefront.internal/shared/catalog"
+	"storefront.internal/shared/crashpoint"
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/ident"
 )
@@ -166,6 +167,7 @@ func (c *Catalog) SavePage(ctx context.Context, id ident.RunID, e catalog.Entity
 		}
 		r.Failures, r.Reason = 0, ""
 		*p = t(outcomes)
+		crashpoint.Hit(crashpoint.PageBeforeCommit)
 		return nil
 	})
 	return outcomes, Translate("save page", err)

@@ -12,6 +12,7 @@ import (
 
 	"storefront.internal/control/internal/observation"
 	"storefront.internal/shared/catalog"
+	"storefront.internal/shared/crashpoint"
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/ident"
 	"storefront.internal/shared/pg"
@@ -69,8 +70,12 @@ func (c *Catalog) inTx(ctx context.Context, fn func(pgx.Tx) error) error {
 func (c *Catalog) Apply(ctx context.Context, b *observation.Batch) (outcomes []observation.Outcome, err error) {
 	err = c.inTx(ctx, func(tx pgx.Tx) error {
 		outcomes, err = c.apply(ctx, tx, b)
+		crashpoint.Hit(crashpoint.ObserveBeforeCommit)
 		return err
 	})
+	if err == nil {
+		crashpoint.Hit(crashpoint.ObserveAfterCommit)
+	}
 	return outcomes, Translate("apply observations", err)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"storefront.internal/control/internal/ingest"
 	"storefront.internal/control/internal/observation"
+	"storefront.internal/shared/crashpoint"
 	"storefront.internal/shared/ident"
 )
 
@@ -65,7 +66,9 @@ func (c *Catalog) Refresh(ctx context.Context, b *observation.Batch, key observa
 		if _, err := tx.Exec(ctx, settleMark, b.Source.ConnectionID, key.Entity, key.ExternalID, mark); err != nil || !settled {
 			return err
 		}
-		return c.jobs.CompleteTx(ctx, tx)
+		err = c.jobs.CompleteTx(ctx, tx)
+		crashpoint.Hit(crashpoint.FetchBeforeCommit)
+		return err
 	})
 	return outcomes, settled && err == nil, Translate("apply fetch", err)
 }

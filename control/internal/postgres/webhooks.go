@@ -11,6 +11,7 @@ import (
 	"storefront.internal/control/internal/observation"
 	"storefront.internal/control/internal/provider"
 	"storefront.internal/control/internal/webhook"
+	"storefront.internal/shared/crashpoint"
 	"storefront.internal/shared/ident"
 	"storefront.internal/shared/pg"
 )
@@ -69,8 +70,13 @@ func (w *Webhooks) Deliver(ctx context.Context, d *webhook.Delivery) error {
 		if err != nil {
 			return err
 		}
-		return w.setOff(ctx, tx, d)
+		err = w.setOff(ctx, tx, d)
+		crashpoint.Hit(crashpoint.WebhookBeforeCommit)
+		return err
 	})
+	if err == nil {
+		crashpoint.Hit(crashpoint.WebhookAfterCommit)
+	}
 	return Translate("archive delivery", err)
 }
 

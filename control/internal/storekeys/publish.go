@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"storefront.internal/shared/crashpoint"
 	"storefront.internal/shared/ident"
 	"storefront.internal/shared/storekey"
 )
@@ -73,6 +74,7 @@ func (p *Publisher) Push(ctx context.Context, k ident.KeyID) (err error) {
 		if err := p.write(ctx, s); err != nil {
 			return err
 		}
+		crashpoint.Hit(crashpoint.KeyWritten)
 		if err := p.state.MarkPushed(ctx, k, s.Changed); err != nil {
 			return err
 		}

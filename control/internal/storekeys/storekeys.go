@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"storefront.internal/control/internal/seal"
+	"storefront.internal/shared/crashpoint"
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/ident"
 	"storefront.internal/shared/storekey"
@@ -117,6 +118,7 @@ const pushTimeout = 2 * time.Second
 // push tells Redis of a committed change. A client that goes away does not stop it, and its failure is not the
 // operation's: the job that was enqueued with the change repeats it.
 func (s *Service) push(ctx context.Context, k ident.KeyID) {
+	crashpoint.Hit(crashpoint.KeyCommitted)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pushTimeout)
 	defer cancel()
 	if err := s.cfg.Publisher.Push(ctx, k); err != nil {

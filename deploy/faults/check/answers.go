@@ -167,6 +167,12 @@ func (s *subject) where() string {
 func (r *run) unanswered() {
 	r.measured.StoredAfter = map[string]int{}
 	for k, s := range r.subjects {
+		copies := map[string]int{}
+		for _, x := range s.records {
+			if copies[x.RecordID]++; copies[x.RecordID] == handed+1 {
+				r.found("S5", "one request's record was written to Kafka more than twice", k.String())
+			}
+		}
 		if len(s.tries) == 0 || s.accepted+s.dups > 0 || !s.mayBe() {
 			continue
 		}
@@ -178,6 +184,9 @@ func (r *run) unanswered() {
 		}
 	}
 }
+
+// handed is how often a request may hand its record to Kafka: once, and once more within its deadline (hazard H2).
+const handed = 2
 
 // cause is how the first try that may have stored the signal ended.
 func (s *subject) cause() string {

@@ -51,6 +51,9 @@ func (r *run) carts() {
 	changes := map[place][]*collect.Signal{}
 	for i := range r.state.Signals {
 		s := &r.state.Signals[i]
+		if !r.ours[s.Connection] {
+			continue
+		}
 		if s.Type == "add_to_cart" || s.Type == "update_quantity" || s.Type == "remove_from_cart" {
 			p := place{s.Connection, s.Decision, s.Item, s.Variant}
 			changes[p] = append(changes[p], s)
@@ -60,7 +63,7 @@ func (r *run) carts() {
 	for i := range r.state.Lines {
 		l := &r.state.Lines[i]
 		lines[placeOf(l)] = l
-		if len(changes[placeOf(l)]) == 0 {
+		if r.ours[l.Connection] && len(changes[placeOf(l)]) == 0 {
 			r.found("S7", "a line that no signal made", placeOf(l).String())
 		}
 	}
@@ -95,7 +98,7 @@ func (r *run) line(p place, signals []*collect.Signal, stored, told *collect.Lin
 	if stored.Revision != int64(len(signals)) {
 		r.found("S7", "a line was folded another number of times than it has signals", fmt.Sprintf("%s: %d, want %d", p, stored.Revision, len(signals)))
 	}
-	if !r.ours[p.connection] || waits {
+	if waits {
 		return
 	}
 	switch {

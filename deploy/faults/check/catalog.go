@@ -8,9 +8,21 @@ import (
 	"storefront.internal/deploy/faults/history"
 )
 
-// truth is the first half of S11.
+// truth is the first half of S11: the provider's, and at rest that of Redis, which holds the newest revision or none.
 func (r *run) truth() {
+	newest := map[key]int64{}
+	for _, a := range r.state.Aggregates {
+		newest[key{a.Connection, a.Item}] = a.Revision
+	}
+	for _, a := range r.state.Cached {
+		if at := (key{a.Connection, a.Item}); r.ours[a.Connection] && a.Revision != newest[at] {
+			r.found("S11", "Redis holds another revision than is stored", fmt.Sprintf("%s: %d, stored %d", at, a.Revision, newest[at]))
+		}
+	}
 	for _, x := range r.state.Truth {
+		if !r.ours[x.Connection] {
+			continue
+		}
 		name := x.Connection + " " + x.Entity + " " + x.External
 		switch {
 		case x.Have == x.Want:
@@ -89,7 +101,7 @@ func (r *run) archive() {
 		e := &r.state.Entities[i]
 		at := thing{e.Connection, e.Entity, e.External}
 		applied[at] = e
-		if e.Revision > 0 && e.Revision != greatest[at] {
+		if r.ours[e.Connection] && e.Revision > 0 && e.Revision != greatest[at] {
 			r.found("S12", "the applied revision is not the greatest that was accepted", fmt.Sprintf("%s: %d, want %d", at, e.Revision, greatest[at]))
 		}
 	}
@@ -144,7 +156,7 @@ func (r *run) envelopes() {
 		}
 	}
 	for _, x := range r.state.Engine.Readings {
-		if x.Result == "missing" || x.Result == "mismatch" {
+		if r.ours[x.Connection] && (x.Result == "missing" || x.Result == "mismatch") {
 			r.found("S12", "the engine could not read what it was told of: "+x.Result, x.Connection+" "+x.Observation+" "+x.Detail)
 		}
 	}

@@ -1,5 +1,5 @@
 // Package check owns the judgement of a fault run: the invariants S1 to S13, from the history of what clients did and saw and
-// the state in which everything came to rest. It is pure, and shares nothing with the code that it judges: the fold of carts
+// the state in which everything came to rest. Only connections of the history are judged. It is pure, and shares nothing with the code that it judges: the fold of carts
 // is written apart. It refuses to guess: what the history leaves open may have gone either way.
 //
 //	S1  an accepted signal is stored exactly once, as it was sent
@@ -15,6 +15,7 @@
 //	S11 the catalog is the provider's truth, and one edge never answers an older revision after a newer one
 //	S12 accepted observations are archived byte for byte, the greatest revision is applied, every envelope can be read
 //	S13 `unknown_decision` only for what is not ours
+//	H9  PostgreSQL never has to end a deadlock
 //	H18 a revoked key opens nothing after 15 s
 package check
 
@@ -36,6 +37,8 @@ type Options struct {
 	InFlight int
 	// Goroutines are those of each process at rest before the run; a process that is not named is not compared.
 	Goroutines map[string]float64
+	// Deadlocks is what State.Deadlocks was before the run.
+	Deadlocks int64
 }
 
 // Finding is a broken invariant. IDs are the first twenty of Count.

@@ -74,6 +74,11 @@ func TestViolations(t *testing.T) {
 		w.store(s)
 		w.store(s)
 	})
+	f("S5", "more than twice", func(w *world) {
+		for range 3 {
+			w.state.Topic = append(w.state.Topic, collect.Record{Connection: con, ID: "sig_1", Visitor: "vis_" + history.Canary(con, "sig_1"), RecordID: "r"})
+		}
+	})
 	f("S6", "neither at the engine", func(w *world) { w.state.Engine.Receipts = w.state.Engine.Receipts[1:] })
 	f("S6", "at the engine, and not stored", func(w *world) { w.state.Signals = w.state.Signals[1:] })
 	f("S6", "two bodies", func(w *world) {
@@ -122,6 +127,8 @@ func TestViolations(t *testing.T) {
 	f("S11", "older revision", func(w *world) {
 		w.call(history.Event{Op: history.Item, Edge: "edge-1", Item: "itm_1"}, history.Event{Kind: history.OK, Revision: 4})
 	})
+	f("S11", "Redis holds another", func(w *world) { w.state.Cached[0].Revision = 4 })
+	f("H9", "deadlocks", func(w *world) { w.state.Deadlocks = 3 })
 	f("S12", "not in the archive", func(w *world) { w.state.Observations = nil })
 	f("S12", "something else", func(w *world) { w.state.Observations[0].Revision = 2 })
 	f("S12", "otherwise than it was sent", func(w *world) { w.state.Observations[0].Raw = "dead" })
@@ -228,7 +235,13 @@ func TestLegal(t *testing.T) {
 		w.observe("p-2", 1)
 		w.events[len(w.events)-1].Kind, w.events[len(w.events)-1].Outcomes = history.Info, nil
 	})
+	f("deadlocks of before", func(w *world) { w.state.Deadlocks, w.opt.Deadlocks = 3, 3 })
+	f("the same record written twice", func(w *world) {
+		w.state.Topic = append(w.state.Topic, w.state.Topic[0])
+	})
 	f("another run's connections", func(w *world) {
+		w.state.Lines = append(w.state.Lines, collect.Line{Connection: "con_other", Decision: dec, Item: "itm_9"})
+		w.state.Pending = append(w.state.Pending, collect.Delivery{Connection: "con_other", Kind: envelope, ID: "obs_1"})
 		w.state.Topic = append(w.state.Topic, collect.Record{Connection: "con_other", ID: "sig_0"})
 	})
 }

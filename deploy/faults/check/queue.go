@@ -12,7 +12,7 @@ func (r *run) conserved() {
 		stored[s.Connection]++
 	}
 	for connection, n := range r.state.Ledger {
-		if n != stored[connection] {
+		if r.ours[connection] && n != stored[connection] {
 			r.found("S9", "the ledger holds another number of signals than are stored", fmt.Sprintf("%s: %d, stored %d", connection, n, stored[connection]))
 		}
 	}
@@ -25,6 +25,9 @@ func (r *run) conserved() {
 		}
 	}
 	for _, q := range r.state.Queue {
+		if !r.ours[q.Connection] {
+			continue
+		}
 		if q.Counted != q.Pending || q.CountedUnconfirmed != q.Unconfirmed {
 			r.found("S9", "the counts are not those of the rows", fmt.Sprintf("%+v", q))
 		}
@@ -65,7 +68,13 @@ func (r *run) rest() {
 		}
 	}
 	for _, d := range r.state.Pending {
+		if !r.ours[d.Connection] {
+			continue
+		}
 		r.found("S10", "a delivery still waits", d.Kind+" "+d.Connection+" "+d.ID)
+	}
+	if n := r.state.Deadlocks - r.opt.Deadlocks; n > 0 {
+		r.found("H9", fmt.Sprintf("PostgreSQL had to end %d deadlocks", n), "")
 	}
 	for process, samples := range r.state.Metrics {
 		before, known := r.opt.Goroutines[process]

@@ -54,7 +54,9 @@ func newWorld() *world {
 	w.faults = []history.Fault{{At: w.clock, Until: w.clock + 10, Kind: "N1", Detail: "kill relay-1"}}
 	w.clock += 20
 	w.signals("edge-1", batch[2:3], "duplicate")
-	w.state.Truth = []collect.Truth{{Connection: "con_p", Entity: "product", External: "1", Have: "aa", Want: "aa"}}
+	w.state.Aggregates = []collect.Aggregate{{Connection: con, Item: "itm_1", Revision: 5}}
+	w.state.Cached = []collect.Aggregate{{Connection: con, Item: "itm_1", Revision: 5}}
+	w.state.Truth = []collect.Truth{{Connection: con, Entity: "product", External: "1", Have: "aa", Want: "aa"}}
 	w.state.Queue = []collect.Slice{{Connection: con}}
 	return w
 }

@@ -22,6 +22,7 @@ type Targets struct {
 	ControlURL   string
 	BackendToken string
 	ProviderURL  string
+	RedisAddr    string
 	Admin        map[string]string // host:port of each process's operations port, by its name
 }
 
@@ -38,6 +39,7 @@ func Read(ctx context.Context, t Targets) (*State, error) {
 		{"topic", c.topic, len(t.Brokers) == 0},
 		{"engine", c.engine, t.EngineURL == ""},
 		{"queue view", c.queue, t.ControlURL == ""},
+		{"redis", c.cache, t.RedisAddr == ""},
 		{"provider", c.provider, t.ProviderURL == ""},
 		{"metrics", c.metrics, len(t.Admin) == 0},
 	} {
@@ -111,6 +113,11 @@ func Quiet(ctx context.Context, t Targets) (time.Duration, error) {
 	}
 }
 
+// unfinished counts what control still owes to Redis, and the fetches and loads that are due; what is due later is upkeep.
+const unfinished = `SELECT count(*) FROM control.river_job
+	WHERE state IN ('available', 'pending', 'running', 'retryable', 'scheduled')
+	AND kind IN ('item_push', 'key_push', 'item_recompose', 'entity_refresh')`
+
 // open returns what is still open.
 func (t Targets) open(ctx context.Context) error {
 	lag, err := t.lag(ctx)
@@ -133,6 +140,13 @@ func (t Targets) open(ctx context.Context) error {
 	}
 	if entries+deltas > 0 {
 		return fmt.Errorf("%d deliveries wait, %d deltas are not folded", entries, deltas)
+	}
+	var jobs int
+	if err := conn.QueryRow(ctx, unfinished).Scan(&jobs); err != nil {
+		return err
+	}
+	if jobs > 0 {
+		return fmt.Errorf("%d jobs of control are not done", jobs)
 	}
 	return nil
 }

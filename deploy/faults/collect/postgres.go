@@ -168,6 +168,9 @@ func (c *collector) catalog(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
+	if err := tx.QueryRow(ctx, `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`).Scan(&c.state.Deadlocks); err != nil {
+		return err
+	}
 	var a Aggregate
 	return each(ctx, tx, `SELECT connection_id, item_id, refresh_revision, body IS NULL FROM control.aggregates`,
 		[]any{&a.Connection, &a.Item, &a.Revision, &a.Deleted}, func() error {

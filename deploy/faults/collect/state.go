@@ -25,6 +25,8 @@ type State struct {
 	Observations []Observation
 	Entities     []Entity
 	Aggregates   []Aggregate
+	Cached       []Aggregate // the items that Redis holds
+	Deadlocks    int64       // that PostgreSQL ended since its statistics began
 	Truth        []Truth
 
 	Metrics map[string]map[string]float64 // by process: samples by name with labels, as the process wrote them

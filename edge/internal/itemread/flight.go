@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"storefront.internal/shared/crashpoint"
 	"storefront.internal/shared/fault"
 )
 
@@ -199,6 +200,7 @@ func (s *Service) leave() { <-s.slots }
 
 // fill is a courtesy to the other edges; when it fails the next look-up asks PostgreSQL again.
 func (s *Service) fill(ctx context.Context, k Key, v Version) {
+	crashpoint.Hit(crashpoint.ItemLoaded)
 	ctx, cancel := context.WithTimeout(ctx, cacheTimeout)
 	defer cancel()
 	if err := s.cache.Fill(ctx, k, v); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"storefront.internal/engine-relay/internal/record"
+	"storefront.internal/shared/crashpoint"
 	"storefront.internal/shared/stream"
 )
 
@@ -147,6 +148,7 @@ func (r *run) work(ctx context.Context) {
 // done moves the offsets. What cannot be committed is read again some day, and stored once all the same.
 func (r *run) done(whole ...stream.Batch) {
 	err := r.generation.Done(whole...)
+	crashpoint.Hit(crashpoint.SinkCommitted)
 	r.behind.Store(err != nil)
 	if err != nil {
 		r.metrics.commitFailures.Inc()

@@ -103,6 +103,7 @@ func (w *Worker) settle(ctx context.Context, l *deliveries.Lease, took time.Dura
 			return err
 		})
 		if err == nil {
+			crashpoint.Hit(crashpoint.DeliverSettled)
 			w.metrics.settled(l, took, st, done)
 			return nil
 		}
