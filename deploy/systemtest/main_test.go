@@ -139,8 +139,10 @@ func (h *house) settings(database string) services.Settings {
 
 // soak picks the full length under `make soak`.
 func soak(short, full int) int {
-	if os.Getenv("SOAK") == "1" {
+	if soaking() {
 		return full
 	}
 	return short
 }
+
+func soaking() bool { return os.Getenv("SOAK") == "1" }

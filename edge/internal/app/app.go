@@ -2,8 +2,8 @@
 // start and stop. It refuses to hold rules.
 //
 // An edge starts whatever is away: without Redis or Kafka it answers 503 to signals, without PostgreSQL it lets in the
-// keys that Redis knows. So it is ready as soon as it listens. It drains in the direction of the data: not ready, no new
-// connections, running requests end, records are flushed, and only then the stores are let go.
+// keys that Redis knows. So it is ready as soon as it listens. It drains in the direction of the data: not ready and
+// each answer closes its connection, no new connections, running requests end, records are flushed, and only then the stores are let go.
 package app
 
 import (
@@ -137,6 +137,7 @@ func (a *App) listen(ctx context.Context) error {
 // drain lets balancers see first that the edge is not ready, then takes no more and lets running requests end.
 func (a *App) drain(ctx context.Context) error {
 	a.admin.SetDraining()
+	a.parts.public.Leave()
 	select {
 	case <-time.After(a.cfg.DrainDelay):
 	case <-ctx.Done():

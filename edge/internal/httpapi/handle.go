@@ -26,6 +26,9 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, tooLarge bool) {
 	defer s.report(x)
 	defer s.recovered(x)
 	common(&ctx.Response.Header, x.requestID)
+	if s.leaving.Load() {
+		ctx.SetConnectionClose()
+	}
 	if err := s.serve(x); err != nil {
 		s.respondProblem(x, err)
 	}

@@ -94,3 +94,19 @@ func TestGuessesAreLimited(t *testing.T) {
 		t.Errorf("%v counted", n)
 	}
 }
+
+// Before the port closes, every answer sends its client elsewhere.
+func TestLeave(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	request := h.post(myPath, h.secret, batch)
+	if r, closed := h.one(request); r.Close || closed {
+		t.Error("the connection was closed in normal running")
+	}
+	h.server.Leave()
+	for _, request := range []string{request, h.post(myPath, "", batch), "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"} {
+		if r, closed := h.one(request); !r.Close || !closed {
+			t.Errorf("%.20s: %d, Connection: close is %t, closed %t", request, r.StatusCode, r.Close, closed)
+		}
+	}
+}

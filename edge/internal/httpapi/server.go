@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -97,6 +98,7 @@ type Server struct {
 	http            *fasthttp.Server
 	base            context.Context // the parent of every call; ends after the drain
 	end             context.CancelFunc
+	leaving         atomic.Bool
 }
 
 // New returns a server that does not listen yet.
@@ -148,6 +150,10 @@ func orDefault(d, fallback time.Duration) time.Duration {
 
 // Serve serves the listener until Shutdown.
 func (s *Server) Serve(l net.Listener) error { return s.http.Serve(l) }
+
+// Leave asks every client that still sends to open its next connection elsewhere. Balancers learn it later than clients
+// do, and a connection that nobody uses any more can be closed without a request being on its way.
+func (s *Server) Leave() { s.leaving.Store(true) }
 
 // Shutdown stops accepting, closes idle connections, and waits for running requests until ctx ends. Then the calls of
 // those that still run are cancelled.

@@ -1,0 +1,221 @@
+package systemtest
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// One of two edges is stopped by SIGTERM in turn, and comes back, while clients send; a batch that got no answer or a 503 is
+// sent again, over the other edge. Nothing is lost or stored twice, and whatever was answered 202 is stored. `make soak` stops
+// one every 30 s and counts the connections that broke.
+func TestRollingStops(t *testing.T) {
+	t.Parallel()
+	x := newTopology(t)
+	b := &balancer{edges: []*node{x.edge(), x.edge()}}
+	x.relay()
+	s := x.newShop()
+	l := startRolling(s, b, s.recommend(b.edges[0]))
+	for i := range soak(2, 10) {
+		l.more(t, 100)
+		if soaking() {
+			time.Sleep(27 * time.Second) // the stop takes three more
+		}
+		gone := b.get(i % 2)
+		check(t, gone.Stop(syscall.SIGTERM, time.Minute)) // ended in order, not killed
+		if err := gone.Err(); err != nil {
+			t.Errorf("a stopped edge ended with %v", err)
+		}
+		l.more(t, 50) // at the other one
+		b.set(i%2, x.edge())
+	}
+	l.more(t, 100)
+	l.stop()
+	for _, err := range l.wrong {
+		t.Error(err)
+	}
+	share := float64(l.broken.Load()) / float64(l.requests.Load())
+	t.Logf("%d requests, %d broken connections (%.4f %%), %d answers of 503, %d signals", l.requests.Load(), l.broken.Load(), 100*share, l.refused.Load(), len(l.ids))
+	if soaking() && share > 0.001 {
+		t.Errorf("%.4f %% of the connections broke", 100*share)
+	}
+	x.holds(t, s, l.ids, l.ids)
+}
+
+// balancer spreads requests over the edges that say that they are ready, as a cluster's does: it asks now and then, and so
+// learns late.
+type balancer struct {
+	mu    sync.Mutex
+	edges []*node
+	ready [2]atomic.Bool
+	next  atomic.Int64
+}
+
+func (b *balancer) get(i int) *node {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.edges[i]
+}
+
+func (b *balancer) set(i int, n *node) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.edges[i] = n
+}
+
+// look asks both edges once.
+func (b *balancer) look() {
+	for i := range b.ready {
+		res, err := http.Get("http://" + b.get(i).admin + "/readyz")
+		b.ready[i].Store(err == nil && res.StatusCode == http.StatusOK)
+		if err == nil {
+			res.Body.Close()
+		}
+	}
+}
+
+// pick is the next edge that is ready, or any.
+func (b *balancer) pick() *node {
+	i := int(b.next.Add(1)) % len(b.ready)
+	if other := (i + 1) % len(b.ready); !b.ready[i].Load() && b.ready[other].Load() {
+		i = other
+	}
+	return b.get(i)
+}
+
+// rolling is clients that send new batches and keep each until it is answered by a 202.
+type rolling struct {
+	requests, broken, refused, taken atomic.Int64
+	over                             chan struct{}
+	all                              sync.WaitGroup
+
+	mu    sync.Mutex
+	ids   []string // of batches that were answered by a 202
+	wrong []error
+}
+
+func startRolling(s *shop, b *balancer, d decision) *rolling {
+	l := &rolling{over: make(chan struct{})}
+	b.look()
+	l.all.Go(func() {
+		for l.pause(100 * time.Millisecond) {
+			b.look()
+		}
+	})
+	for range 8 {
+		l.all.Go(func() {
+			for l.pause(20 * time.Millisecond) {
+				l.send(s, b, cartBatch(d, 3))
+			}
+		})
+	}
+	return l
+}
+
+// send delivers one batch for good.
+func (l *rolling) send(s *shop, b *balancer, batch []signal) {
+	for until := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		a, err := s.send(b.pick(), batch, 10*time.Second)
+		l.requests.Add(1)
+		switch {
+		case time.Now().After(until):
+			err = fmt.Errorf("no 202 within a minute: %+v %w", a, err)
+		case err != nil:
+			l.broken.Add(1)
+			continue
+		case a.Status == http.StatusServiceUnavailable:
+			l.refused.Add(1)
+			continue
+		case a.Status != http.StatusAccepted || a.count("rejected") > 0:
+			err = fmt.Errorf("answer %+v", a)
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.ids = append(l.ids, idsOf(batch)...)
+		if err != nil {
+			l.wrong = append(l.wrong, err)
+		}
+		l.taken.Add(1)
+		return
+	}
+}
+
+// pause reports false when it is over.
+func (l *rolling) pause(d time.Duration) bool {
+	select {
+	case <-l.over:
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// more waits until so many more batches were taken.
+func (l *rolling) more(t *testing.T, n int64) {
+	t.Helper()
+	want := l.taken.Load() + n
+	eventually(t, 2*time.Minute, "more batches", func() error {
+		if got := l.taken.Load(); got < want {
+			return fmt.Errorf("%d of %d", got, want)
+		}
+		return nil
+	})
+}
+
+func (l *rolling) stop() {
+	close(l.over)
+	l.all.Wait()
+}
+
+// holds waits until every accepted signal is stored, once, and delivered, and finds nothing stored that was not sent.
+func (x *topology) holds(t *testing.T, s *shop, accepted, sent []string) {
+	t.Helper()
+	stored := map[string]int{}
+	eventually(t, 2*time.Minute, "every accepted signal is stored", func() error {
+		clear(stored)
+		x.column("SELECT signal_id FROM relay.signals WHERE connection_id = $1", func(id string) { stored[id]++ }, s.connection)
+		missing := 0
+		for _, id := range accepted {
+			if stored[id] == 0 {
+				missing++
+			}
+		}
+		if missing > 0 {
+			return fmt.Errorf("%d of %d are missing", missing, len(accepted))
+		}
+		return nil
+	})
+	known := slices.Sorted(slices.Values(sent))
+	for id, n := range stored {
+		if _, ok := slices.BinarySearch(known, id); !ok || n != 1 {
+			t.Errorf("signal %s: stored %d times, sent by us: %t", id, n, ok)
+		}
+	}
+	if x.tells {
+		eventually(t, 3*time.Minute, "everything is delivered", func() error {
+			_, slice, err := x.queue(s)
+			if err == nil && (slice.Pending > 0 || slice.DeadLast24h > 0) {
+				err = fmt.Errorf("%+v", slice)
+			}
+			return err
+		})
+	}
+}
+
+func (x *topology) column(query string, each func(string), args ...any) {
+	x.t.Helper()
+	rows, err := x.pool.Query(x.t.Context(), query, args...)
+	check(x.t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var v string
+		check(x.t, rows.Scan(&v))
+		each(v)
+	}
+	check(x.t, rows.Err())
+}
