@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 
@@ -23,6 +24,8 @@ type door struct {
 	handler  http.Handler
 	document *openapi3.T
 	requests atomic.Int64 // of interactions
+	pace     atomic.Int64 // interactions a second that it takes; 0: as many as come
+	turn     sync.Mutex   // of a slow one
 
 	mu    sync.Mutex
 	fault error // the first one
@@ -63,10 +66,20 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	d.compare("request", path.Post.RequestBody.Value.Content, r.Header.Get("Content-Type"), body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
+	d.slow(bytes.Count(body, []byte(`"signal_id"`)))
 	answer := &copying{ResponseWriter: w, status: http.StatusOK}
 	d.handler.ServeHTTP(answer, r)
 	if answer.status == http.StatusOK {
 		d.compare("answer", path.Post.Responses.Value("200").Value.Content, w.Header().Get("Content-Type"), answer.body.Bytes())
+	}
+}
+
+// slow lets so many interactions take their time, one request after the other.
+func (d *door) slow(interactions int) {
+	if pace := d.pace.Load(); pace > 0 {
+		d.turn.Lock()
+		defer d.turn.Unlock()
+		time.Sleep(time.Duration(interactions) * time.Second / time.Duration(pace))
 	}
 }
 

@@ -1,0 +1,139 @@
+package systemtest
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// An edge whose capacity is bounded by a Redis that is far away is offered five times as much as it can do, and reads of the
+// catalog beside it. Everything is answered: 202 means stored, and what is refused is told when to come back. No read fails.
+// `make soak` holds the figures: goodput, the latency of what was admitted, memory, recovery.
+func TestOverload(t *testing.T) {
+	if soaking() { // alone: it measures
+		testOverload(t)
+		return
+	}
+	t.Parallel()
+	testOverload(t)
+}
+
+func testOverload(t *testing.T) {
+	x := newTopology(t)
+	x.settings.EngineURL = "" // what is delivered does not matter here, and costs
+	far := newLink(t, x.settings.RedisAddr, 10*time.Millisecond)
+	near := x.settings.RedisAddr
+	x.settings.RedisAddr = far.addr()
+	edge := x.edge("EDGE_MAX_IN_FLIGHT=32", "EDGE_LOG_LEVEL=ERROR")
+	x.settings.RedisAddr = near
+	x.relay()
+	s := x.newShop()
+	item := s.accepted(product("read", 1, "Read"))[0].EntityID
+	reads := startReads(s, edge, item)
+	g := newGenerator(s, edge, s.recommend(edge))
+
+	step := time.Duration(soak(1, 10)) * time.Second
+	g.run("warm-up", 100, step)
+	capacity := float64(g.closed(32, step).taken) / step.Seconds()
+	normal := g.run("0.8×", 0.8*capacity, step)
+	memory := edge.memory(t, "VmRSS")
+	peak := normal.goodput()
+	var worst *ramp
+	for _, times := range []float64{1, 2, 3, 4} {
+		peak = max(peak, g.run(fmt.Sprint(times, "×"), times*capacity, step).goodput())
+	}
+	worst = g.run("5×", 5*capacity, time.Duration(soak(1, 60))*time.Second)
+	peak = max(peak, worst.goodput())
+	most := edge.memory(t, "VmHWM")
+	recovery := g.recovery(0.8*capacity, 2*normal.percentile(99), soak(1, 20))
+	for _, line := range g.lines {
+		t.Log(line)
+	}
+	t.Logf("capacity %.0f req/s; goodput at 5× is %.0f %% of the peak; p99 of what was admitted %s, normally %s; memory %d MiB, before %d MiB; recovered within %d s; %d reads of the catalog",
+		capacity, 100*worst.goodput()/peak, worst.percentile(99), normal.percentile(99), most>>10, memory>>10, recovery, reads.n.Load())
+
+	close(reads.over)
+	<-reads.done
+	if err := reads.err; err != nil {
+		t.Errorf("a read failed: %v", err)
+	}
+	if g.odd.Load() != nil {
+		t.Errorf("an answer that is neither 202 nor 503 with Retry-After: %v", *g.odd.Load())
+	}
+	if soaking() {
+		figure(t, "goodput at 5× of the peak", worst.goodput()/peak >= 0.9)
+		figure(t, "p99 of what was admitted", worst.percentile(99) <= 2*normal.percentile(99))
+		figure(t, "memory", most <= 2*memory+64<<10)
+		figure(t, "recovery", recovery <= 10)
+	}
+	accepted, sent := g.ids()
+	x.holds(t, s, accepted, sent)
+}
+
+func figure(t *testing.T, what string, reached bool) {
+	t.Helper()
+	if !reached {
+		t.Errorf("%s: not reached", what)
+	}
+}
+
+// recovery is the first second of a normal load in which nothing is refused and the latency is as before; the load goes on
+// for so many.
+func (g *generator) recovery(rate float64, p99 time.Duration, seconds int) int {
+	first := math.MaxInt
+	for i := range seconds {
+		r := g.run(fmt.Sprint("after ", i, " s"), rate, time.Second)
+		if first > i && r.shed() == 0 && r.percentile(99) <= p99 {
+			first = i + 1
+		}
+	}
+	return first
+}
+
+// memory is a figure of /proc/<pid>/status, in KiB.
+func (n *node) memory(t *testing.T, name string) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.Pid()))
+	check(t, err)
+	kib := 0
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, name+":"); ok {
+			_, err = fmt.Sscanf(rest, "%d kB", &kib)
+			check(t, err)
+		}
+	}
+	return kib
+}
+
+// steadyReads reads one item again and again.
+type steadyReads struct {
+	n          atomic.Int64
+	over, done chan struct{}
+	err        error // the first one; read after done
+}
+
+func startReads(s *shop, edge *node, item string) *steadyReads {
+	r := &steadyReads{over: make(chan struct{}), done: make(chan struct{})}
+	go func() {
+		defer close(r.done)
+		for r.err == nil {
+			select {
+			case <-r.over:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+			got, err := s.read(edge, item, "")
+			if err == nil && got.Status != http.StatusOK {
+				err = fmt.Errorf("answer %d %s", got.Status, got.body)
+			}
+			r.err = err
+			r.n.Add(1)
+		}
+	}()
+	return r
+}
