@@ -55,6 +55,10 @@ bench: build ## Run the benchmarks (BENCH=pattern)
 fuzz: build ## Run each fuzz target for FUZZTIME (30s)
 	bin/local exec -- .ci/fuzz $(FUZZTIME)
 
+.PHONY: schemathesis
+schemathesis: build ## Play requests made from the OpenAPI documents against both listeners (needs Python; EXAMPLES=200 SEED=1)
+	@.ci/schemathesis $(or $(EXAMPLES),200) $(or $(SEED),1)
+
 .PHONY: lint
 lint: bin/golangci-lint ## Check formatting, the import law, and the size of files and functions
 	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && ../bin/golangci-lint run ./...) || exit 1; done
