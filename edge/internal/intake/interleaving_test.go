@@ -15,6 +15,7 @@ import (
 	"storefront.internal/edge/internal/intake/claimstest"
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/ident"
+	"storefront.internal/shared/signal"
 	"storefront.internal/shared/stream"
 )
 
@@ -29,6 +30,7 @@ type world struct {
 	log     *claimstest.Log
 	checker *claimstest.Checker
 	edges   []*intake.Service
+	calls   map[string][]claimstest.Call // by signal id
 }
 
 // crash is what a process that dies in the middle of a request panics with.
@@ -97,6 +99,9 @@ func (w *world) send(edge *intake.Service, ids []string) (answered bool) {
 			}
 		}
 	}()
+	began := time.Now()
+	seen := map[string]claimstest.Word{}
+	defer func() { w.note(ids, began, seen) }()
 	ctx := context.WithValue(context.Background(), mortal{}, true)
 	results, err := edge.Record(ctx, claimstest.Request(time.Now(), ids...), nil)
 	if err != nil {
@@ -109,7 +114,28 @@ func (w *world) send(edge *intake.Service, ids []string) (answered bool) {
 		return false // the answer never reached the client
 	}
 	w.checker.Answer(results)
+	for _, r := range results {
+		seen[r.SignalID] = map[signal.Status]claimstest.Word{signal.Accepted: claimstest.Accepted, signal.Duplicate: claimstest.Duplicate}[r.Status]
+	}
 	return true
+}
+
+// note keeps what a client saw of each of its signals.
+func (w *world) note(ids []string, began time.Time, seen map[string]claimstest.Word) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, id := range ids {
+		w.calls[id] = append(w.calls[id], claimstest.Call{Begin: began, End: time.Now(), Word: seen[id]})
+	}
+}
+
+// inOrder checks each signal's history as a whole.
+func (w *world) inOrder() {
+	for id, calls := range w.calls {
+		if !claimstest.Linearizable(calls, w.flaky) {
+			w.checker.Fail("%s: no order of these calls explains the answers: %+v", id, calls)
+		}
+	}
 }
 
 func (w *world) client(seed uint64, all []string) {
@@ -150,7 +176,7 @@ func (w *world) heal(all []string) {
 func history(t *testing.T, seed uint64, flaky bool, plant func(intake.Claims) intake.Claims) (err error) {
 	synctest.Test(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 0))
-		w := &world{t: t, rng: rng, faults: true, flaky: flaky, memory: claimstest.NewMemory(), log: &claimstest.Log{}}
+		w := &world{t: t, rng: rng, faults: true, flaky: flaky, memory: claimstest.NewMemory(), log: &claimstest.Log{}, calls: map[string][]claimstest.Call{}}
 		w.log.Fault = w.produce
 		w.checker = &claimstest.Checker{Log: w.log, Forgetful: flaky}
 		for range 2 {
@@ -174,6 +200,7 @@ func history(t *testing.T, seed uint64, flaky bool, plant func(intake.Claims) in
 			edge.Close(context.Background())
 		}
 		time.Sleep(time.Minute) // what lands late has landed
+		w.inOrder()
 		err = w.checker.Err()
 	})
 	return err
