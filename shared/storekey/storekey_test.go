@@ -43,3 +43,24 @@ func TestScopes(t *testing.T) {
 		t.Error("a grant allows other scopes than its own")
 	}
 }
+
+// FuzzWellFormed: a secret of ours is well-formed, and one with another byte anywhere is not.
+func FuzzWellFormed(f *testing.F) {
+	f.Add([]byte(NewSecret()), 10, byte('x'))
+	f.Add([]byte("spk_"), 0, byte(0))
+	f.Add([]byte{}, 0, byte(0xff))
+	secret := NewSecret()
+	f.Fuzz(func(t *testing.T, b []byte, at int, with byte) {
+		if WellFormed(b) && len(b) != len(secret) {
+			t.Fatalf("%q is well-formed", b)
+		}
+		changed := []byte(secret)
+		if at < 0 || at >= len(changed) || changed[at] == with {
+			return
+		}
+		changed[at] = with
+		if WellFormed(changed) {
+			t.Fatalf("%q is well-formed, and was made of %q", changed, secret)
+		}
+	})
+}

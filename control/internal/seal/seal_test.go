@@ -2,6 +2,7 @@ package seal
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -145,4 +146,39 @@ func marshal(t *testing.T, v any) []byte {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// FuzzOpen: nothing but what was sealed at this place opens, and no error quotes the secret.
+func FuzzOpen(f *testing.F) {
+	keys, err := NewKeyset()
+	if err != nil {
+		f.Fatal(err)
+	}
+	s, err := Parse(keys)
+	if err != nil {
+		f.Fatal(err)
+	}
+	sealed, err := s.Seal([]byte("canary"), place())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(0, 0, byte(0), "key_1", "con_1")
+	f.Add(5, 7, byte(1), "key_1", "con_1")
+	f.Add(0, 0, byte(0), "key_2", "con_1")
+	f.Add(1000, 0, byte(0), "", "")
+	f.Fuzz(func(t *testing.T, cut, at int, flip byte, row, connection string) {
+		changed := slices.Clone(sealed[:max(0, len(sealed)-max(0, cut))])
+		if at >= 0 && at < len(changed) {
+			changed[at] ^= flip
+		}
+		where := place()
+		where.Row, where.Connection = row, connection
+		got, err := s.Open(changed, where)
+		if ours := string(changed) == string(sealed) && where == place(); ours != (err == nil) || ours && string(got) != "canary" {
+			t.Fatalf("%x at %+v: %q, %v", changed, where, got, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "canary") {
+			t.Fatal("the error quotes the secret")
+		}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -113,4 +114,33 @@ func compareElement(t *testing.T, sc *scanner, e *element, raw jsontext.Value) {
 	if seen != 0 {
 		t.Errorf("%s: %d known members too many", raw, seen)
 	}
+}
+
+// FuzzVisitor: what is kept of a shopper is well-formed and as sent, and everything else is discarded.
+func FuzzVisitor(f *testing.F) {
+	for _, id := range []string{"vis_a", "vis_5491112345678", "vis_1234567", "vis_123456", "vis_", "ses_a", "vis_a@b", "vis_%40", "vis_" + strings.Repeat("a", 65), "VIS_a", "\x00"} {
+		f.Add(id, "ses_"+id)
+	}
+	wellFormed := regexp.MustCompile(`^(vis|ses)_[A-Za-z0-9_-]{1,64}$`)
+	telephone := regexp.MustCompile(`^[a-z]+_[0-9]{7,15}$`)
+	reader := NewShopperReader()
+	f.Fuzz(func(t *testing.T, visitor, session string) {
+		body, err := json.Marshal(map[string]any{"visitor": map[string]string{"visitor_id": visitor, "session_id": session}})
+		if err != nil {
+			return // no UTF-8
+		}
+		got, err := reader.Read(body)
+		if err != nil {
+			t.Fatalf("%s: %v", body, err)
+		}
+		good := func(s, prefix string) bool {
+			return strings.HasPrefix(s, prefix) && wellFormed.MatchString(s) && !telephone.MatchString(s)
+		}
+		switch want := good(visitor, "vis_") && good(session, "ses_"); {
+		case want != (got.Visitor != nil), want == got.DiscardedVisitor:
+			t.Fatalf("%s: kept %t, want %t", body, got.Visitor != nil, want)
+		case want && (string(got.Visitor.VisitorID) != visitor || string(got.Visitor.SessionID) != session):
+			t.Fatalf("%s became %+v", body, got.Visitor)
+		}
+	})
 }

@@ -86,32 +86,32 @@ func acts(t *rapid.T) []act {
 	return out
 }
 
-func TestAnyOrderGivesTheReferenceCart(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		all := acts(t)
-		want := reference(all)
-		shuffled := rapid.Permutation(all).Draw(t, "arrival")
-		line := &Line{}
-		seen := map[string]bool{}
-		for i, a := range append(shuffled, shuffled[:len(shuffled)/2]...) {
-			if seen[a.id] {
-				continue // the ledger's work
-			}
-			seen[a.id] = true
-			snapshot := line.Fold(a.change())
-			if part := reference(shuffled[:i+1]); int(snapshot.Quantity) != part || snapshot.Revision != int64(i+1) {
-				t.Fatalf("after %d signals: %+v, want quantity %d", i+1, snapshot, part)
-			}
-			packed, err := ParseLine(line.Revision, line.AppendState(nil))
-			if err != nil {
-				t.Fatal(err)
-			}
-			line = packed
+func TestAnyOrderGivesTheReferenceCart(t *testing.T) { rapid.Check(t, anyOrder) }
+
+func anyOrder(t *rapid.T) {
+	all := acts(t)
+	want := reference(all)
+	shuffled := rapid.Permutation(all).Draw(t, "arrival")
+	line := &Line{}
+	seen := map[string]bool{}
+	for i, a := range append(shuffled, shuffled[:len(shuffled)/2]...) {
+		if seen[a.id] {
+			continue // the ledger's work
 		}
-		if got := line.Snapshot(); int(got.Quantity) != want {
-			t.Fatalf("cart is %d, want %d", got.Quantity, want)
+		seen[a.id] = true
+		snapshot := line.Fold(a.change())
+		if part := reference(shuffled[:i+1]); int(snapshot.Quantity) != part || snapshot.Revision != int64(i+1) {
+			t.Fatalf("after %d signals: %+v, want quantity %d", i+1, snapshot, part)
 		}
-	})
+		packed, err := ParseLine(line.Revision, line.AppendState(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		line = packed
+	}
+	if got := line.Snapshot(); int(got.Quantity) != want {
+		t.Fatalf("cart is %d, want %d", got.Quantity, want)
+	}
 }
 
 func TestChangeOf(t *testing.T) {
@@ -208,4 +208,11 @@ func BenchmarkFold(b *testing.B) {
 			line.Fold(Change{Set: true, Key: Key{At: int64(i), Signal: "sig_y"}})
 		}
 	}
+}
+
+// FuzzFold is TestAnyOrderGivesTheReferenceCart with what the fuzzer draws.
+func FuzzFold(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte("set, and then an add that arrived before it"))
+	f.Fuzz(rapid.MakeFuzz(anyOrder))
 }

@@ -95,3 +95,24 @@ func BenchmarkVerify(b *testing.B) {
 		}
 	}
 }
+
+// FuzzVerify: what was not minted for the connection is not ours.
+func FuzzVerify(f *testing.F) {
+	ring, err := ParseKeyring("k1:" + strings.Repeat("QUJD", 11))
+	if err != nil {
+		f.Fatal(err)
+	}
+	const ( // minted once: the fuzzer's workers are processes of their own
+		mine  = "dec_azEAAAGjGFxQAHZ6uxkhCeB10yc0mZSF3BR_W2aqoWmMsb9l"
+		other = "dec_azEAAAGjGFxQAHQerFl1zV1cDJzuJgeUY6Nq18odZlAbqNUP"
+	)
+	for _, id := range []string{mine, other, mine[:len(mine)-1], mine + "A", "dec_", "", "dec_" + strings.Repeat("A", 48), strings.ToUpper(mine)} {
+		f.Add(id)
+	}
+	f.Fuzz(func(t *testing.T, id string) {
+		if ring.Verify("con_mine", id) != (id == mine) {
+			t.Fatalf("%q: %t", id, ring.Verify("con_mine", id))
+		}
+		MintedAt(id)
+	})
+}
