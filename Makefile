@@ -4,6 +4,11 @@ SHELL := /bin/sh
 
 MODULES := shared edge control engine-relay deploy
 LINT_VERSION := 2.15.0
+HELM_VERSION := 3.22.0
+HELM_UNITTEST_VERSION := 1.0.0
+HELM_DOCS_VERSION := 1.14.2
+# The release before this one, whose binaries must run on the newest schema.
+PREVIOUS ?= b0054c8
 FUZZTIME ?= 30s
 SOAKTIME ?= 120m
 
@@ -76,3 +81,36 @@ tidy: ## Tidy every module
 .PHONY: generate
 generate: ## Write the generated references (CONFIG.md, METRICS.md) anew
 	go generate work
+
+# A helm of `go install` takes itself for Kubernetes 1.20, hence --kube-version.
+.PHONY: helm-test
+helm-test: build bin/helm bin/helm-unittest bin/helm-docs ## Test the chart: lint, unit, schema, golden renders, rules, documents, and against the real binaries
+	@for v in helm/storefront/ci/*-values.yaml; do bin/helm lint --strict --quiet --kube-version 1.36.0 -f $$v helm/storefront || exit 1; done
+	bin/helm-unittest helm/storefront
+	@cp helm/storefront/README.md bin/README.chart && $(HELM_DOCS) && diff -u bin/README.chart helm/storefront/README.md || { echo "helm/storefront/README.md was stale; it is written anew"; exit 1; }
+	@command -v promtool >/dev/null || { echo "promtool is missing: install Prometheus (Debian: prometheus)"; exit 1; }
+	promtool check rules helm/storefront/rules/*.yaml
+	go vet -tags helm storefront.internal/deploy/helmtest/...
+	PREVIOUS=$(PREVIOUS) bin/local exec -- go test -tags helm -timeout 9m storefront.internal/deploy/helmtest/...
+
+.PHONY: helm-golden
+helm-golden: bin/helm ## Write the golden renders of the chart anew
+	go test -tags helm -run TestGoldenRenders storefront.internal/deploy/helmtest -update
+
+HELM_DOCS := bin/helm-docs --log-level warning --chart-search-root helm/storefront --sort-values-order file
+
+.PHONY: helm-docs
+helm-docs: bin/helm-docs ## Write the chart's README anew
+	$(HELM_DOCS)
+
+bin/helm:
+	@mkdir -p bin
+	GOWORK=off GOBIN="$(CURDIR)/bin" go install helm.sh/helm/v3/cmd/helm@v$(HELM_VERSION)
+
+bin/helm-unittest:
+	@mkdir -p bin
+	GOWORK=off GOBIN="$(CURDIR)/bin" go install github.com/helm-unittest/helm-unittest/cmd/helm-unittest@v$(HELM_UNITTEST_VERSION)
+
+bin/helm-docs:
+	@mkdir -p bin
+	GOWORK=off GOBIN="$(CURDIR)/bin" go install github.com/norwoodj/helm-docs/cmd/helm-docs@v$(HELM_DOCS_VERSION)

@@ -1,5 +1,6 @@
 # Asks the public surface. With a trial key: a Decision, a signal that hangs from it, and the same signal again, which is a
 # duplicate only when the first was recorded. Without one: health, and a refusal in the installation's own words.
+# (Kubernetes reads two dollar signs in arguments as one: there are none here.)
 fail() {
   echo "FAILED: $*" >&2
   exit 1
@@ -7,23 +8,14 @@ fail() {
 
 # ask METHOD PATH [BODY]: sets status and body.
 ask() {
+  method=$1 url=$BASE_URL$2
+  set -- ${3:+-H "Content-Type: application/json" --data "$3"}
   if [ -n "${STOREFRONT_KEY:-}" ]; then
-    set -- "$@" "-H" "Authorization: Bearer $STOREFRONT_KEY"
+    set -- "$@" -H "Authorization: Bearer $STOREFRONT_KEY"
   fi
-  method=$1 path=$2
-  shift 2
-  case "${1:-}" in
-  "{"*)
-    data=$1
-    shift
-    set -- "$@" -H "Content-Type: application/json" --data "$data"
-    ;;
-  esac
-  answer=$(curl -sS --max-time 10 --retry 3 --retry-connrefused -X "$method" -w '\n%{http_code}' "$@" "$BASE_URL$path") || fail "$method $path: no answer"
-  status=${answer##*"
-"}
-  body=${answer%"
-"*}
+  answer=$(curl -sS --max-time 10 --retry 3 --retry-connrefused -X "$method" -w '\n%{http_code}' "$@" "$url") || fail "$method $url: no answer"
+  status=$(printf '%s\n' "$answer" | tail -n 1)
+  body=$(printf '%s\n' "$answer" | sed '$d')
 }
 
 ask GET /healthz
@@ -47,8 +39,8 @@ decision=$(printf '%s' "$body" | sed -n 's/.*"decision_id":"\([^"]*\)".*/\1/p')
 [ -n "$decision" ] || fail "no decision_id in $body"
 echo "decision: $decision"
 
-now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
-signal="{\"signals\":[{\"signal_id\":\"sig_helmtest-$(date +%s)-$$\",\"type\":\"impression\",\"occurred_at\":\"$now\",\"decision_id\":\"$decision\"}]}"
+id=sig_helmtest-$(date +%s)-$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
+signal="{\"signals\":[{\"signal_id\":\"$id\",\"type\":\"impression\",\"occurred_at\":\"$(date -u +%Y-%m-%dT%H:%M:%SZ)\",\"decision_id\":\"$decision\"}]}"
 for want in accepted duplicate; do
   ask POST "/v1/connections/$CONNECTION_ID/storefront-signals" "$signal"
   [ "$status" = 202 ] || fail "signals: $status $body"

@@ -1,0 +1,317 @@
+//go:build helm
+
+package helmtest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"storefront.internal/deploy/local/process"
+	"storefront.internal/deploy/local/project"
+	"storefront.internal/deploy/local/services"
+)
+
+// patience is how long a busy machine may take for anything.
+const patience = 90 * time.Second
+
+// prefixes are those of the components' variables.
+var prefixes = map[string]string{"edge": "EDGE_", "control": "CONTROL_", "relay": "RELAY_"}
+
+// node is a running binary with a container's environment.
+type node struct {
+	container
+	*process.Process
+	listen, admin string
+	log           string
+}
+
+// start runs a binary exactly as the rendered container says, but for the numbers of its ports.
+func (c container) start(t *testing.T, binary string) *node {
+	t.Helper()
+	n := &node{container: c, listen: address(t), admin: address(t), log: filepath.Join(t.TempDir(), c.name+".log")}
+	prefix := prefixes[c.name]
+	c.move(t, prefix+"ADMIN_LISTEN", "ops", n.admin)
+	if c.name != "relay" {
+		c.move(t, prefix+"LISTEN", "http", n.listen)
+	}
+	log, err := os.Create(n.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close() })
+	n.Process, err = process.Start(process.Spec{Name: c.name, Path: binary, Args: c.args, Env: c.environ(), Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { n.end(t) })
+	if err := services.Ready(t.Context(), n.Process, n.admin, patience); err != nil {
+		t.Fatalf("%s: %v\n%s", c.name, err, n.tail())
+	}
+	return n
+}
+
+// end asks for the end as the kubelet does, and wants it in the time that the pod has.
+func (n *node) end(t *testing.T) {
+	if !n.Running() {
+		return
+	}
+	if err := n.Stop(syscall.SIGTERM, time.Duration(n.grace)*time.Second); err != nil {
+		t.Error(err)
+	}
+	if err := n.Err(); err != nil {
+		t.Errorf("%s ended with %v\n%s", n.name, err, n.tail())
+	}
+}
+
+func (n *node) tail() string {
+	text, err := os.ReadFile(n.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-3000):])
+}
+
+// url is a path at one of the container's ports by name.
+func (n *node) url(port, path string) string {
+	at := map[string]string{"ops": n.admin, "http": n.listen}[port]
+	return "http://" + at + path
+}
+
+func address(t *testing.T) string {
+	t.Helper()
+	port, err := project.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return project.Loopback(port)
+}
+
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(text)
+}
+
+func binary(t *testing.T, name string) string {
+	t.Helper()
+	return filepath.Join(root(t), "bin", map[string]string{"edge": "edge", "control": "control", "relay": "engine-relay", "migrate": "control"}[name])
+}
+
+// The real binaries start with what the chart gives them, on a database that the migration Job made as an owner who is no
+// superuser; every probe answers, the routes that the public surface publishes are served, and the chart's own test passes.
+func TestBinariesFitTheChart(t *testing.T) {
+	t.Parallel()
+	s := newStores(t)
+	r := s.release(t, s.externalValues(t))
+	s.migrate(t, r)
+	nodes := map[string]*node{}
+	for _, name := range []string{"control", "relay", "edge"} {
+		n := r.container(t, "Deployment", "sf-storefront-"+name).start(t, binary(t, name))
+		nodes[name] = n
+		if len(n.probes) != 3 {
+			t.Errorf("%s has probes %v", name, n.probes)
+		}
+		for probe, at := range n.probes {
+			port, path, _ := strings.Cut(at, "/")
+			if status, body := get(t, n.url(port, "/"+path)); status != http.StatusOK || port != "ops" {
+				t.Errorf("%s: %s probe at %s: %d %s", name, probe, at, status, body)
+			}
+		}
+		if status, body := get(t, n.url("ops", "/metrics")); status != http.StatusOK || !strings.Contains(body, "go_goroutines") {
+			t.Errorf("%s: metrics: %d", name, status)
+		}
+	}
+	publicRoutes(t, r, nodes["edge"])
+	s.smoke(t, r, nodes)
+}
+
+// publicRoutes asks for what the Ingress and the HTTPRoute lead to.
+func publicRoutes(t *testing.T, r release, edge *node) {
+	t.Helper()
+	if status, body := get(t, edge.url("http", "/healthz")); status != http.StatusOK {
+		t.Errorf("/healthz: %d %s", status, body)
+	}
+	if status, body := get(t, edge.url("http", "/v1/nothing")); status != http.StatusNotFound || !strings.Contains(body, `"type":"`+edge.env["EDGE_ERRORS_BASE"]) {
+		t.Errorf("/v1/nothing: %d %s", status, body)
+	}
+	for _, path := range []string{"/metrics", "/readyz", "/internal/v1/connections"} {
+		if status, _ := get(t, edge.url("http", path)); status != http.StatusNotFound {
+			t.Errorf("the public port answers %d at %s", status, path)
+		}
+	}
+	for _, o := range r.objects {
+		if o.kind() == "Service" && !strings.HasSuffix(o.name(), "-ops") {
+			for _, p := range list[map[string]any](o.at("spec", "ports")) {
+				if p["targetPort"] != "http" {
+					t.Errorf("Service %s leads to the port %v", o.name(), p["targetPort"])
+				}
+			}
+		}
+	}
+}
+
+// smoke runs the chart's own test with the shell and the curl of this machine: without a key, and with one.
+func (s *stores) smoke(t *testing.T, r release, nodes map[string]*node) {
+	t.Helper()
+	job := r.find(t, "Job", "sf-storefront-test").pod()
+	raw := object(list[map[string]any](job.at("containers"))[0])
+	command, args := list[string](raw.at("command")), list[string](raw.at("args"))
+	if strings.Contains(args[0], "$$") || regexp.MustCompile(`\$\([A-Z_]+\)`).MatchString(args[0]) {
+		t.Error("Kubernetes would change the script")
+	}
+	env := r.container(t, "Job", "sf-storefront-test").env
+	env["BASE_URL"] = nodes["edge"].url("http", "")
+	run := func(extra ...string) string {
+		cmd := exec.CommandContext(t.Context(), command[0], append(command[1:], args...)...)
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+		for k, v := range env {
+			cmd.Env = append(cmd.Env, k+"="+v)
+		}
+		cmd.Env = append(cmd.Env, extra...)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("helm test: %v\n%s", err, out)
+		}
+		return string(out)
+	}
+	if out := run(); !strings.Contains(out, "refusal: ") {
+		t.Errorf("without a key: %s", out)
+	}
+	api := services.Internal{BaseURL: nodes["control"].url("http", ""), ConnectorToken: connectorToken, BackendToken: backendToken}
+	connection, err := api.CreateConnection(t.Context(), "helmtest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := api.IssueKey(t.Context(), connection.ConnectionID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.wait(t, "the key is good", func() error {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, nodes["edge"].url("http", "/v1/connections/"+connection.ConnectionID+"/items/itm_none"), nil)
+		if err != nil {
+			return err
+		}
+		r.Header.Set("Authorization", "Bearer "+key.Secret)
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = res.Body.Close() }()
+		if res.StatusCode == http.StatusUnauthorized || res.StatusCode >= 500 {
+			return fmt.Errorf("status %d", res.StatusCode)
+		}
+		return nil
+	})
+	if out := run("CONNECTION_ID="+connection.ConnectionID, "STOREFRONT_KEY="+key.Secret); !strings.Contains(out, `"duplicate"`) || !strings.Contains(out, "passed") {
+		t.Errorf("with a key: %s", out)
+	}
+}
+
+// A trial's values alone, with every secret in them, start all three as well.
+func TestBinariesFitATrial(t *testing.T) {
+	t.Parallel()
+	s := newStores(t)
+	r := s.release(t, s.trialValues(t))
+	s.migrate(t, r)
+	for _, name := range []string{"control", "relay", "edge"} {
+		r.container(t, "Deployment", "sf-storefront-"+name).start(t, binary(t, name))
+	}
+}
+
+// Every variable of a rendered container is known to its binary, and every secret of a binary can come from the chart.
+func TestVariablesAreKnown(t *testing.T) {
+	t.Parallel()
+	row := regexp.MustCompile("(?m)^\\| `([A-Z0-9_]+)` \\| ([^|]+) \\|")
+	for set, values := range valueFiles(t) {
+		r := release{objects: objects(t, render(t, "-f", values))}
+		for name, reference := range map[string]string{"edge": "edge", "control": "control", "relay": "engine-relay"} {
+			text, err := os.ReadFile(filepath.Join(root(t), reference, "CONFIG.md"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			kind := map[string]string{}
+			for _, m := range row.FindAllStringSubmatch(string(text), -1) {
+				kind[m[1]] = m[2]
+			}
+			given := r.variables(t, name)
+			for variable, secret := range given {
+				if !strings.HasPrefix(variable, prefixes[name]) {
+					continue
+				}
+				if kind[variable] == "" {
+					t.Errorf("%s: %s does not know %s", set, name, variable)
+				}
+				if url := strings.HasSuffix(variable, "_DATABASE_URL"); (kind[variable] == "secret") != secret && !url {
+					t.Errorf("%s: %s of %s comes from a Secret: %v", set, variable, name, secret)
+				}
+			}
+			for variable, is := range kind {
+				if _, ok := given[variable]; set == "full" && is == "secret" && !ok {
+					t.Errorf("no value of the chart leads to %s", variable)
+				}
+			}
+		}
+	}
+}
+
+// variables are those of a component, and whether each comes from a Secret.
+func (r release) variables(t *testing.T, component string) map[string]bool {
+	t.Helper()
+	out := map[string]bool{}
+	for _, o := range r.objects {
+		if o.component() != component {
+			continue
+		}
+		switch o.kind() {
+		case "ConfigMap":
+			data, _ := o.at("data").(map[string]any)
+			for k := range data {
+				out[k] = false
+			}
+		case "Deployment":
+			for _, entry := range list[map[string]any](object(list[map[string]any](o.pod().at("containers"))[0]).at("env")) {
+				out[object(entry).str("name")] = object(entry).str("valueFrom", "secretKeyRef", "key") != ""
+			}
+		}
+	}
+	return out
+}
+
+func (s *stores) wait(t *testing.T, what string, ask func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		err := ask()
+		if err == nil {
+			return
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+}
