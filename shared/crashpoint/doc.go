@@ -17,6 +17,7 @@ const (
 	DeliverSent       = "deliver.sent"
 	DeliverAnswered   = "deliver.answered"
 	DeliverSettled    = "deliver.settled"
+	EraseChunk        = "erase.chunk" // behind each chunk of an erasure
 
 	ObserveBeforeCommit = "observe.before_commit" // operation 4
 	ObserveAfterCommit  = "observe.after_commit"

@@ -14,6 +14,7 @@ import (
 
 	"storefront.internal/control/internal/census"
 	"storefront.internal/control/internal/connection"
+	"storefront.internal/control/internal/erasure"
 	"storefront.internal/control/internal/httpapi"
 	"storefront.internal/control/internal/ingest"
 	"storefront.internal/control/internal/installation"
@@ -88,6 +89,7 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 		Loads:         connectors.loads,
 		Webhooks:      connectors.receiver(parts),
 		Observations:  observation.New(archive, metrics.observations, time.Now),
+		Erasures:      erasure.New(postgres.NewErasures(pool)),
 		Queue:         queueview.New(postgres.NewQueue(deliveries.NewStore(pool))),
 		Problems:      problem.New(cfg.ErrorsBase),
 		Metrics:       metrics.http,

@@ -51,6 +51,11 @@ type Webhooks interface {
 	Receive(ctx context.Context, r *webhook.Request) (ping bool, err error)
 }
 
+// Erasures is how shoppers are forgotten.
+type Erasures interface {
+	Visitor(ctx context.Context, c ident.ConnectionID, v ident.VisitorID) error
+}
+
 // Observations is what connectors deliver and what the engine and operators read of it.
 type Observations interface {
 	Deliver(ctx context.Context, from observation.Source, body []byte) ([]observation.Result, error)
@@ -77,6 +82,7 @@ type Config struct {
 	Loads         Loads
 	Webhooks      Webhooks
 	Observations  Observations
+	Erasures      Erasures
 	Queue         Queue
 	Problems      *problem.Builder
 	Metrics       *Metrics

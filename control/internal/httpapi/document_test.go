@@ -157,6 +157,10 @@ func documentedCases() []documented {
 		{"revoke_key", del, keys + "/key_1", backendToken, "", 204, nil},
 		{"revoke_key", del, keys + "/key_1", foreignToken, "", 401, nil},
 		{"revoke_key", del, noKeys + "/key_1", backendToken, "", 404, nil},
+		{"erase_visitor", del, conns + "/con_1/visitors/vis_1", connectorToken, "", 202, nil},
+		{"erase_visitor", del, conns + "/con_1/visitors/vis_1", connectorToken, "gzip", 400, nil},
+		{"erase_visitor", del, conns + "/con_1/visitors/vis_1", backendToken, "", 401, nil},
+		{"erase_visitor", del, conns + "/con_none/visitors/vis_1", connectorToken, "", 404, nil},
 		{"view_queue", get, inter + "/queue", backendToken, "", 200, nil},
 		{"view_queue", get, inter + "/queue", backendToken, "", 200, blocked},
 		{"view_queue", get, inter + "/queue", connectorToken, "", 401, nil},
@@ -303,7 +307,7 @@ func TestDoorsWithoutTokensAreNotMounted(t *testing.T) {
 	mounted := 0
 	for _, r := range (&API{}).table() {
 		target := strings.NewReplacer("{connection_id}", "con_1", "{api_key_id}", "key_1", "{observation_id}", "obs_1",
-			"{bootstrap_run_id}", "bsr_1", "{provider}", "shopify", "{endpoint_id}", "whe_1").Replace(r.pattern)
+			"{bootstrap_run_id}", "bsr_1", "{visitor_id}", "vis_1", "{provider}", "shopify", "{endpoint_id}", "whe_1").Replace(r.pattern)
 		for _, token := range tokens {
 			got := b.call(r.method, target, token, nil).Code
 			want := []int{http.StatusNotFound}

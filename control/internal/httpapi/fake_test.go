@@ -70,6 +70,7 @@ type fake struct {
 	snapshot  observation.Snapshot
 	raw       string
 	cursor    string
+	visitor   ident.VisitorID
 }
 
 // fakeQueue has a Replay of its own.
@@ -117,6 +118,11 @@ func (f *fake) List(_ context.Context, c ident.ConnectionID) ([]storekeys.Key, e
 }
 
 func (f *fake) Revoke(_ context.Context, c ident.ConnectionID, _ ident.KeyID) error { return f.of(c) }
+
+func (f *fake) Visitor(_ context.Context, c ident.ConnectionID, v ident.VisitorID) error {
+	f.visitor = v
+	return f.of(c)
+}
 
 func (f *fake) Enabled() error {
 	if f.off {
@@ -233,7 +239,7 @@ func newBundle(t *testing.T, tokens principal.Tokens) *bundle {
 	f.results = []observation.Result{{Status: observation.Accepted, ObservationID: "obs_1", EntityID: "itm_1"}}
 	f.view = deliveries.View{ReadAt: at(), Worker: deliveries.Worker{State: deliveries.Running}}
 	return &bundle{fake: f, log: log, registry: registry, api: New(Config{
-		Principals: ring, Keys: f, Connections: f, Installations: fakeInstallations{f}, Loads: fakeLoads{f}, Webhooks: f, Observations: f, Queue: fakeQueue{f}, BodyBudget: 40 << 20, Problems: problem.New("https://errors.test/"),
+		Principals: ring, Keys: f, Connections: f, Installations: fakeInstallations{f}, Loads: fakeLoads{f}, Webhooks: f, Observations: f, Erasures: f, Queue: fakeQueue{f}, BodyBudget: 40 << 20, Problems: problem.New("https://errors.test/"),
 		Metrics: NewMetrics(registry), Now: time.Now,
 		Logger: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), // without redaction
 	})}

@@ -58,6 +58,7 @@ func (a *API) table() []route {
 		{http.MethodPost, oneConn + "/bootstrap", "open_bootstrap", principal.Connector, a.openLoad},
 		{http.MethodGet, oneConn + "/bootstrap/{bootstrap_run_id}", "view_bootstrap", principal.Connector, a.viewLoad},
 		{http.MethodPost, webhooks, "deliver_webhook", principal.Connector, a.deliverWebhook},
+		{http.MethodDelete, oneConn + "/visitors/{visitor_id}", "erase_visitor", principal.Connector, a.eraseVisitor},
 		{http.MethodPost, oneConn + "/token", "rotate_token", principal.Connector, a.rotateToken},
 		{http.MethodGet, interaction + "/queue", "view_queue", principal.Backend, a.viewQueue},
 		{http.MethodPost, interaction + "/resume", "resume_delivery", principal.Connector, a.resumeDelivery},
@@ -72,6 +73,7 @@ type params struct {
 	key         ident.KeyID
 	observation ident.ObservationID
 	run         ident.RunID
+	visitor     ident.VisitorID
 	provider    string // of operation 12: any text
 	endpoint    string // of operation 12: any text
 }
@@ -143,6 +145,9 @@ func (p *params) take(want, got string) (fits bool) {
 	case "{bootstrap_run_id}":
 		p.run = ident.RunID(got)
 		return ident.Valid(ident.Run, got)
+	case "{visitor_id}":
+		p.visitor = ident.VisitorID(got)
+		return ident.Valid(ident.Visitor, got)
 	case "{provider}":
 		p.provider = got
 		return got != ""

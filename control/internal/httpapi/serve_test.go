@@ -41,6 +41,8 @@ func TestPathsAsTheyWereSent(t *testing.T) {
 		"/internal/v1/connections/con_/api-keys", "/internal/v1/connections/con_" + strings.Repeat("x", 65) + "/api-keys",
 		"/internal/v1/connections/con_1/api-keys/con_1", "/internal/v1/connections/con_ä/api-keys",
 		"/internal/v1/observations/obs_/raw", "/internal/v1/observations/con_1/raw", "/internal/v1/observations/obs_1%2f/raw", "/internal/v1/connections/con_1/bootstraps",
+		"/internal/v1/connections/con_1/visitors", "/internal/v1/connections/con_1/visitors/ses_1", "/internal/v1/connections/con_1/visitors/vis_",
+		"/internal/v1/connections/con_1/visitors/vis_a.b", "/internal/v1/connections/con_1/visitors/vis_a%2fb", "/internal/v1/connections/con_1/visitors/vis_1/",
 	} {
 		f("GET", unknown, 404, "")
 		f("DELETE", unknown, 404, "")

@@ -15,6 +15,7 @@ import (
 	"storefront.internal/engine-relay/internal/consume"
 	"storefront.internal/engine-relay/internal/deliver"
 	"storefront.internal/engine-relay/internal/engine"
+	"storefront.internal/engine-relay/internal/erase"
 	"storefront.internal/engine-relay/internal/postgres"
 	"storefront.internal/engine-relay/internal/record"
 	"storefront.internal/engine-relay/internal/upkeep"
@@ -58,9 +59,10 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 	return a, nil
 }
 
-// works are the parts that do something: keep up, deliver, consume.
+// works are the parts that do something: keep up, forget, deliver, consume.
 type works struct {
 	upkeep   *upkeep.Upkeep
+	eraser   *erase.Eraser
 	worker   *deliver.Worker
 	recorder *record.Recorder
 	consume  *consume.Consumer
@@ -75,8 +77,12 @@ func wire(cfg Config, pool *pgxpool.Pool, client *engine.Client, registry promet
 		Store: store, Logger: logger, Registerer: registry, DaysAhead: cfg.PartitionDays,
 		Retention: time.Duration(cfg.RetentionDays) * 24 * time.Hour,
 	})}
+	queue, id := deliveries.NewStore(pool), uuid.NewString()
+	w.eraser = erase.New(erase.Config{
+		Store: postgres.NewErasures(pool), Queue: queue, RelayID: id, Logger: logger, Metrics: erase.NewMetrics(registry),
+	})
 	delivery := deliver.Config{
-		Store: deliveries.NewStore(pool), RelayID: uuid.NewString(), Logger: logger, Registerer: registry, Workers: cfg.Workers,
+		Store: queue, RelayID: id, Logger: logger, Registerer: registry, Workers: cfg.Workers,
 		Timeout: cfg.EngineTimeout, Lease: cfg.Lease, DecisionWait: cfg.DecisionWait, DeadAttempts: cfg.DeadAttempts, DeadAfter: cfg.DeadAfter,
 		Backoff: deliver.Backoff{Min: cfg.BackoffMin, Max: cfg.BackoffMax},
 	}

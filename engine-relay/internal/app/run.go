@@ -25,6 +25,7 @@ func (a *App) Run(ctx context.Context) error {
 	g.Add("operations port", a.admin.Start, a.admin.Stop)
 	g.Loop("upkeep", a.works.upkeep.Run)
 	g.Loop("lag", a.works.lag.Run)
+	g.Loop("erasures", a.works.eraser.Run)
 	g.Loop("delivery", a.works.worker.Run)
 	g.Loop("sink", a.consume)
 	g.Add("drain", nil, func(context.Context) error {

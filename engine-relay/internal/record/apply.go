@@ -20,6 +20,9 @@ type outcome struct {
 // apply does the work inside the transaction, in the order of Tx.
 func (w *work) apply(ctx context.Context, tx Tx) (outcome, error) {
 	out := outcome{parked: len(w.parked)}
+	if err := w.forget(ctx, tx); err != nil {
+		return out, err
+	}
 	if err := w.saveDecisions(ctx, tx, &out); err != nil {
 		return out, err
 	}

@@ -99,3 +99,9 @@ func appendNumber(dst []byte, name string, n *int32) []byte {
 	}
 	return strconv.AppendInt(appendName(dst, name), int64(*n), 10)
 }
+
+// VisitorMark is what the body of every interaction with a visitor holds, and no other.
+func VisitorMark() []byte { return []byte(`,"visitor":{"`) }
+
+// OrderMark is what the body of every interaction that names the order holds.
+func OrderMark(id string) []byte { return appendText(nil, "order_external_id", id) }

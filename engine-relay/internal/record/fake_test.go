@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,6 +24,8 @@ type memory struct {
 	signals []ident.SignalID
 	parked  []Parked
 	bodies  int
+	erased  Erased
+	forget  []Visitor
 	commits int
 	// refuse is asked with the signals of a transaction, before anything is written.
 	refuse func(signals []ident.SignalID) error
@@ -51,6 +54,21 @@ func (m *memory) InTx(_ context.Context, fn func(Tx) error) error {
 	}
 	m.ledger = tx.ledger
 	m.commits++
+	return nil
+}
+
+func (t *memoryTx) Erased(_ context.Context, since time.Time) (Erased, error) {
+	late := Erased{}
+	for digest, before := range t.erased {
+		if before.After(since) {
+			late[digest] = before
+		}
+	}
+	return late, nil
+}
+
+func (t *memoryTx) Forget(_ context.Context, visitors []Visitor) error {
+	t.forget = append(slices.Clip(t.forget), visitors...)
 	return nil
 }
 

@@ -19,6 +19,11 @@ type Store interface {
 // Tx is what the sink does inside one transaction. Methods are called in the order in which they stand here, and
 // with keys in ascending order: that, and nothing else, keeps two sinks from a deadlock.
 type Tx interface {
+	// Erased returns what is to be forgotten of anything before an instant later than the given one. An erasure that it
+	// does not return yet waits for this transaction to end before it looks for what lies stored.
+	Erased(ctx context.Context, since time.Time) (Erased, error)
+	// Forget asks for the erasure of visitors.
+	Forget(ctx context.Context, visitors []Visitor) error
 	// SaveDecisions stores the Decisions that are not there yet, marks the signals that came before them, and returns
 	// how many were new.
 	SaveDecisions(ctx context.Context, decisions []*signal.Decision) (int, error)

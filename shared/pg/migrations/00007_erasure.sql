@@ -1,0 +1,89 @@
+-- Erasing people. relay.erasures: what the relay is to forget of shoppers (E9), asked for by control and executed by the
+-- relay. control.privacy_requests: what providers ask of buyers' data, executed by control; it ends in erasures too.
+-- While an index is built here, its table's writers wait: the sink's records wait in Kafka, and nothing is refused.
+
+-- +goose Up
+
+-- One row per subject that was ever erased: a visitor, the visitors who bought an order, or everybody of a connection.
+-- It stays, since records that were accepted before erased_at may still come out of Kafka. Its name stays only until the
+-- work is done; then digest alone (half of a SHA-256) knows it. erased_at is PostgreSQL's clock when it was asked for;
+-- asking again moves it and opens the row anew. claimed_until: the relay that works on it is given up by then.
+CREATE TABLE relay.erasures (
+    connection_id text COLLATE "C" NOT NULL,
+    subject       text             NOT NULL,
+    digest        uuid             NOT NULL,
+    subject_id    text,
+    erased_at     timestamptz      NOT NULL DEFAULT clock_timestamp(),
+    completed_at  timestamptz,
+    claimed_by    text,
+    claimed_until timestamptz      NOT NULL DEFAULT '-infinity',
+    PRIMARY KEY (connection_id, subject, digest),
+    CONSTRAINT erasures_subject CHECK (subject IN ('visitor', 'order', 'connection')),
+    CONSTRAINT erasures_name CHECK ((subject_id IS NULL) = (completed_at IS NOT NULL))
+);
+CREATE INDEX erasures_pending ON relay.erasures (erased_at) WHERE completed_at IS NULL;
+CREATE INDEX erasures_newest ON relay.erasures (erased_at);
+GRANT USAGE ON SCHEMA relay TO storefront_control;
+GRANT SELECT (connection_id, subject, digest, erased_at, completed_at), INSERT (connection_id, subject, digest, subject_id),
+    UPDATE (subject_id, erased_at, completed_at) ON relay.erasures TO storefront_control;
+GRANT SELECT, INSERT (connection_id, subject, digest, subject_id, erased_at),
+    UPDATE (subject_id, erased_at, completed_at, claimed_by, claimed_until) ON relay.erasures TO storefront_relay;
+
+-- Where a visitor's rows are. A row leaves its index when it is erased, so work that was interrupted finds the rest. A
+-- record's id is a UUIDv7, so the audit grows at the end of its index.
+CREATE INDEX signals_visitor ON relay.signals (connection_id, visitor_id) WHERE visitor_id IS NOT NULL OR session_id IS NOT NULL;
+CREATE INDEX signals_order ON relay.signals (connection_id, order_external_id) WHERE order_external_id IS NOT NULL;
+CREATE INDEX decisions_visitor ON relay.decisions (connection_id, visitor_id) WHERE visitor_id IS NOT NULL OR session_id IS NOT NULL;
+CREATE INDEX audit_record ON relay.audit (connection_id, record_id);
+GRANT UPDATE (visitor_id, session_id) ON relay.signals, relay.decisions TO storefront_relay;
+GRANT SELECT (connection_id, record_id, stored_at, received_at) ON relay.audit TO storefront_relay;
+GRANT UPDATE (bytes) ON relay.parked TO storefront_relay;
+
+-- blank_audit takes what identifies a person out of requests' audits and returns how many had any. The rows stay: edges
+-- see by them that the store was written. The relay can do this, and cannot read or write an audit otherwise.
+-- +goose StatementBegin
+CREATE FUNCTION relay.blank_audit(of_connection text, records uuid[], since timestamptz, until timestamptz) RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_custom_plan
+AS $$
+DECLARE
+    blanked integer;
+BEGIN
+    UPDATE relay.audit
+    SET ip = '', user_agent = '', accept_language = '', origin = '', referer = '', clients = NULL
+    WHERE connection_id = of_connection AND record_id = ANY (records) AND stored_at BETWEEN since AND until
+        AND NOT (ip = '' AND user_agent = '' AND accept_language = '' AND origin = '' AND referer = '' AND clients IS NULL);
+    GET DIAGNOSTICS blanked = ROW_COUNT;
+    RETURN blanked;
+END
+$$;
+-- +goose StatementEnd
+REVOKE ALL ON FUNCTION relay.blank_audit(text, uuid[], timestamptz, timestamptz) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION relay.blank_audit(text, uuid[], timestamptz, timestamptz) TO storefront_relay;
+
+-- What a provider asked about a buyer's or a whole shop's data. request_id is the id of the delivery that brought it and
+-- that says whom it is about; orders are the external ids that it names. A data_request is completed by an operator.
+CREATE TABLE control.privacy_requests (
+    request_id    text COLLATE "C" PRIMARY KEY,
+    connection_id text COLLATE "C" NOT NULL REFERENCES control.connections,
+    kind          text             NOT NULL,
+    orders        text[]           NOT NULL DEFAULT '{}',
+    redacted      integer          NOT NULL DEFAULT 0,
+    received_at   timestamptz      NOT NULL DEFAULT now(),
+    completed_at  timestamptz,
+    CONSTRAINT privacy_requests_kind CHECK (kind IN ('data_request', 'redact_customer', 'redact_store'))
+);
+CREATE INDEX privacy_requests_pending ON control.privacy_requests (received_at) WHERE completed_at IS NULL;
+GRANT SELECT, INSERT ON control.privacy_requests TO storefront_control;
+GRANT UPDATE (redacted, completed_at) ON control.privacy_requests TO storefront_control;
+
+-- A redacted observation keeps its digest and serves nothing. A redacted order stays as it is: what is fetched of it later
+-- is not archived.
+ALTER TABLE control.observations ADD COLUMN redacted_at timestamptz;
+CREATE INDEX observations_orders ON control.observations (connection_id, external_id) WHERE entity = 'order';
+GRANT UPDATE (document, raw, redacted_at) ON control.observations TO storefront_control;
+ALTER TABLE control.entities ADD COLUMN redacted_at timestamptz;
+GRANT UPDATE (redacted_at) ON control.entities TO storefront_control;
+CREATE INDEX webhook_deliveries_of_connection ON control.webhook_deliveries (connection_id, delivery_id);
+GRANT UPDATE (raw) ON control.webhook_deliveries TO storefront_control;
