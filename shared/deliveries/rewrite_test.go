@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"storefront.internal/shared/deliveries"
 	"storefront.internal/shared/testkit"
 )
@@ -252,7 +250,7 @@ func (q *queue) untilWaiting() {
 	for waits := false; !waits; time.Sleep(10 * time.Millisecond) {
 		row := q.pools.admin.QueryRow(context.Background(), `SELECT EXISTS (SELECT FROM pg_stat_activity
 			WHERE datname = current_database() AND wait_event_type = 'Lock')`)
-		if err := row.Scan(&waits); err != nil && err != pgx.ErrNoRows {
+		if err := row.Scan(&waits); err != nil {
 			q.t.Fatal(err)
 		}
 		if time.Now().After(deadline) {
