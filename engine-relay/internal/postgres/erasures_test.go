@@ -190,7 +190,9 @@ func TestASinkThatHasNotSeenTheRequestIsOutlasted(t *testing.T) {
 	}
 	b.until(t, "completed", `SELECT completed_at IS NOT NULL FROM relay.erasures`)
 	cancel()
-	<-ended
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 	b.holding(t, "vis_anna")
 	expect(t, "signals", b.count(t, "relay.signals"), 1)
 }
@@ -293,14 +295,13 @@ func (b *bundle) breaksOff(t *testing.T, visitor string, early time.Time, chunks
 	go func() { ended <- e.Run(ctx) }()
 	for {
 		select {
-		case <-ended:
-			return true
+		case err := <-ended:
+			return err == nil
 		case <-time.After(20 * time.Millisecond):
 		}
 		if b.count(t, "relay.erasures WHERE completed_at IS NULL") == 0 {
 			cancel()
-			<-ended
-			return false
+			return <-ended != nil
 		}
 	}
 }

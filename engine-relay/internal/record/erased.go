@@ -51,7 +51,6 @@ func (e Erased) strip(r *signal.Record) (buyers []Visitor, meant bool) {
 	for i := range r.Signals {
 		s := &r.Signals[i].Signal
 		if before := e.ofOrder(r.ConnectionID, s, r.ReceivedAt); !before.IsZero() {
-			meant = true
 			if s.Visitor != nil && s.Visitor.VisitorID != "" {
 				buyers = append(buyers, Visitor{r.ConnectionID, s.Visitor.VisitorID, before})
 			}
