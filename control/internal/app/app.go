@@ -46,6 +46,7 @@ type App struct {
 	census *census.Census
 	runner *jobs.Runner
 	seals  *sealCheck
+	silent *webhook.SilenceWatch
 }
 
 // New wires control. Nothing is connected or bound before Run.
@@ -111,6 +112,7 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 			Metrics:  metrics.jobs,
 		}),
 		seals:  &sealCheck{store: store, sealer: sealer},
+		silent: connectors.silence(parts),
 		server: newListener(cfg.Listen, httpapi.NewServer(handler, logger)),
 		admin: telemetry.NewAdmin(telemetry.AdminConfig{
 			Listen: cfg.AdminListen, Gatherer: registry, Logger: logger, Service: "control", Pprof: cfg.AdminPprof,
@@ -160,6 +162,7 @@ func (a *App) Run(ctx context.Context) error {
 	g.Loop("key sweep", a.keys.Run)
 	g.Loop("catalog figures", a.items.Run)
 	g.Loop("census", a.census.Run)
+	g.Loop("silence of shops", a.silent.Run)
 	g.Add("internal surface", func(ctx context.Context) error { return a.server.start(ctx, g.Fail) }, a.server.stop)
 	g.Add("drain", nil, func(context.Context) error {
 		a.admin.SetDraining()

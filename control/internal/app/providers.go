@@ -24,6 +24,7 @@ type Providers struct {
 	TiendanubeBearer bool            `envconfig:"TIENDANUBE_BEARER" default:"false" desc:"send the credential to Tiendanube as Authorization: Bearer"`
 	CatchUpEvery     time.Duration   `envconfig:"CATCH_UP_EVERY" default:"10m" desc:"how often each shop is asked what was updated since the last time, for what no webhook told of; 1s to 24h"`
 	ReloadEvery      time.Duration   `envconfig:"RELOAD_EVERY" default:"24h" desc:"how old the last load of a shop may be before it is loaded anew, which finds deletions that no webhook told of; 1m to 720h"`
+	SilentAfter      time.Duration   `envconfig:"SILENT_AFTER" default:"24h" desc:"how long a shop sends no webhook before storefront_control_silent_shops counts it; 1m to 720h"`
 	ProviderURLs     []string        `envconfig:"PROVIDER_URLS" desc:"for the local stack and tests: provider=base URL with {store}, separated by commas"`
 	ProviderNetworks []string        `envconfig:"PROVIDER_NETWORKS" desc:"for the local stack and tests: networks (CIDR) that may be called in plain http and by address; refused unless CONTROL_PRODUCTION is false"`
 	Production       bool            `envconfig:"PRODUCTION" default:"true" desc:"refuse the settings of the local stack"`
@@ -43,6 +44,7 @@ func (p *Providers) Validate() []error {
 	} else if _, err := p.registry(); err != nil {
 		faults = append(faults, settings.Faultf("PROVIDER_URLS", "(with %[1]s_PROVIDER_NETWORKS, %[1]s_TIENDANUBE_USER_AGENT) %[2]v", Prefix, err))
 	}
+	faults = append(faults, within("SILENT_AFTER", p.SilentAfter, time.Minute, 30*24*time.Hour)...)
 	faults = append(faults, within("CATCH_UP_EVERY", p.CatchUpEvery, time.Second, 24*time.Hour)...)
 	return append(faults, within("RELOAD_EVERY", p.ReloadEvery, time.Minute, 30*24*time.Hour)...)
 }

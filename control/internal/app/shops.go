@@ -23,6 +23,11 @@ func (c *connectors) shopWork(p connectorParts) *jobs.ShopWork {
 	}
 }
 
+// silence wires the watch over shops that do not notify.
+func (c *connectors) silence(p connectorParts) *webhook.SilenceWatch {
+	return webhook.NewSilenceWatch(postgres.NewWebhooks(p.pool, p.inserter), c.providers, p.cfg.SilentAfter, p.metrics.webhooks, p.logger)
+}
+
 // receiver wires operation 12.
 func (c *connectors) receiver(p connectorParts) *webhook.Service {
 	return webhook.New(postgres.NewWebhooks(p.pool, p.inserter), c.providers, c.secrets, p.metrics.webhooks, time.Now)

@@ -78,6 +78,15 @@ func (b *Book) Subscribing(app App, endpoint ident.EndpointID) settings.Secret {
 	return derive(b.secrets[app][0], endpoint)
 }
 
+// Mark tells one secret that subscriptions are made with from another. It is a fingerprint; "" for an app without a secret.
+func (b *Book) Mark(app App) string {
+	if !b.Has(app) {
+		return ""
+	}
+	const length = 16
+	return derive(b.secrets[app][0], "mark").Reveal()[:length]
+}
+
 // Verifying are the secrets that a delivery to an endpoint may be signed with: the app's, current and next, and those
 // of the endpoint's subscription made of them. None for an app without a secret.
 func (b *Book) Verifying(app App, endpoint ident.EndpointID) []settings.Secret {

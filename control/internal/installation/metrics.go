@@ -25,7 +25,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		}, []string{"provider", "reason"}),
 		mended: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "storefront_control_subscriptions_mended_total",
-			Help: "Subscriptions that the sweep mended at providers, by provider and what it did (made: was missing, removed: was doubled or disabled).",
+			Help: "Subscriptions that the sweep mended at providers, by provider and what it did (made: was missing, removed: was doubled or disabled, rekeyed: had another secret of the app).",
 		}, []string{"provider", "did"}),
 		sweeps: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "storefront_control_subscription_sweeps_total",
@@ -55,4 +55,5 @@ func (m *Metrics) swept(provider string, done Mended, err error) {
 	m.sweeps.WithLabelValues(provider, result).Inc()
 	m.mended.WithLabelValues(provider, "made").Add(float64(done.Made))
 	m.mended.WithLabelValues(provider, "removed").Add(float64(done.Removed))
+	m.mended.WithLabelValues(provider, "rekeyed").Add(float64(done.Rekeyed))
 }

@@ -36,6 +36,8 @@ const (
 	fewAttempts     = 3
 	firstWait       = 2 * time.Second
 	longestWait     = 5 * time.Minute
+	leastRest       = 15 * time.Minute // of a saga that failed
+	mostRest        = 24 * time.Hour
 	leaseFor        = 40 * time.Second // longer than any one call
 	reasonClosed    = "store_closed"
 	reasonInternal  = string(provider.ReasonInternal)
@@ -55,15 +57,19 @@ type Saga struct {
 	Provider     string
 	AppID        string
 	State        State
-	Attempts     int // of the step that State waits for
+	Attempts     int           // of the step that State waits for
+	Age          time.Duration // since the store was installed, last
 }
 
-// Failure is what became of an attempt.
+// Failure is what became of an attempt. Wait is until the next one, of a final one until the saga is tried once more.
 type Failure struct {
 	Reason string
 	Wait   time.Duration
 	Final  bool
 }
+
+// LastAttempt is how many attempts a saga that is tried once more has behind it: one that fails is the last.
+const LastAttempt = mostAttempts - 1
 
 // SagaStore is where sagas live. Each of Renew, Advance and Fail reports false, and changes nothing, when the lease is
 // not the holder's any more.
@@ -168,6 +174,9 @@ func (r *Runner) register(ctx context.Context, l Lease, saga Saga) error {
 // failed notes why an attempt failed and says when the next one is.
 func (r *Runner) failed(ctx context.Context, l Lease, saga Saga, cause error) (again time.Duration, err error) {
 	f := failureOf(cause, saga.Attempts+1)
+	if f.Final {
+		f.Wait = min(max(saga.Age, leastRest), mostRest)
+	}
 	r.cfg.Metrics.failed(saga.Provider, f)
 	r.cfg.Logger.Warn("an installation failed to go on", "installation_id", string(l.ID), "connection_id", string(saga.ConnectionID),
 		"state", string(saga.State), "reason", f.Reason, "attempt", saga.Attempts+1, "final", f.Final)

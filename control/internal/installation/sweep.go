@@ -74,8 +74,8 @@ func (s *Sweeper) mend(ctx context.Context, w Sweep) {
 	if err != nil {
 		s.logger.Warn("subscriptions of a shop could not be looked at", "connection_id", string(w.ConnectionID),
 			"provider", w.Provider, "reason", string(provider.ReasonOf(err)))
-	} else if done.Made+done.Removed > 0 {
+	} else if done != (Mended{}) {
 		s.logger.Info("subscriptions of a shop were mended", "connection_id", string(w.ConnectionID), "provider", w.Provider,
-			"made", done.Made, "removed", done.Removed)
+			"made", done.Made, "removed", done.Removed, "rekeyed", done.Rekeyed)
 	}
 }

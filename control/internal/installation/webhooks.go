@@ -10,11 +10,16 @@ import (
 	"storefront.internal/control/internal/shop"
 	"storefront.internal/shared/crashpoint"
 	"storefront.internal/shared/ident"
+	"storefront.internal/shared/settings"
 )
 
-// EndpointStore gives a connection the endpoints that it lacks, and returns all of them.
+// EndpointStore knows what of a connection is wanted at its provider.
 type EndpointStore interface {
+	// Endpoints gives a connection the endpoints that it lacks, and returns all of them.
 	Endpoints(ctx context.Context, c ident.ConnectionID, wanted []Endpoint) ([]Endpoint, error)
+	// Keyed returns the mark of the secret that all subscriptions of the connection have, "" when that is not known.
+	Keyed(ctx context.Context, c ident.ConnectionID) (mark string, err error)
+	SetKeyed(ctx context.Context, c ident.ConnectionID, mark string) error
 }
 
 // Webhooks makes the subscriptions at a provider those that are wanted: for each topic of the adapter one, to the
@@ -31,10 +36,10 @@ func NewWebhooks(store EndpointStore, secrets *appsecret.Book, base string) *Web
 }
 
 // Mended counts what a reconciliation changed.
-type Mended struct{ Made, Removed int }
+type Mended struct{ Made, Removed, Rekeyed int }
 
-// Reconcile lists what the provider has, removes what is doubled, disabled or of no topic that is wanted, and makes what
-// is missing. Subscriptions to URLs that are not ours are left alone. before is called ahead of each call and may end
+// Reconcile lists what the provider has, removes what is doubled, disabled or of no topic that is wanted, makes what is
+// missing, and gives what was made with another secret the present one. Subscriptions to URLs that are not ours are left alone. before is called ahead of each call and may end
 // the work. It can be ended anywhere and run again.
 func (w *Webhooks) Reconcile(ctx context.Context, s shop.Opened, appID string, before func(context.Context) error) (done Mended, err error) {
 	all, err := w.store.Endpoints(ctx, s.Store.ConnectionID, endpoints(s.Adapter))
@@ -50,7 +55,7 @@ func (w *Webhooks) Reconcile(ctx context.Context, s shop.Opened, appID string, b
 	if err != nil {
 		return done, err
 	}
-	missing, excess := w.plan(s.Adapter.Name(), wanted, present)
+	missing, excess, kept := w.plan(s.Adapter.Name(), wanted, present)
 	for _, sub := range excess {
 		err := call(ctx, before, func(ctx context.Context) error { return s.Adapter.Unsubscribe(ctx, s.Store, sub.ID) })
 		if err != nil {
@@ -68,7 +73,28 @@ func (w *Webhooks) Reconcile(ctx context.Context, s shop.Opened, appID string, b
 		}
 		done.Made++
 	}
-	return done, nil
+	done.Rekeyed, err = w.rekey(ctx, s, appsecret.App{Provider: s.Adapter.Name(), ID: appID}, kept, before)
+	return done, err
+}
+
+// rekey gives subscriptions that were there the app's present secret, where they may have another.
+func (w *Webhooks) rekey(ctx context.Context, s shop.Opened, app appsecret.App, kept []provider.Subscription, before func(context.Context) error) (n int, err error) {
+	rekeyer, keyed := s.Adapter.(provider.Rekeyer)
+	if !keyed {
+		return 0, nil
+	}
+	c, mark := s.Store.ConnectionID, w.secrets.Mark(app)
+	if has, err := w.store.Keyed(ctx, c); err != nil || has == mark {
+		return 0, err
+	}
+	for _, sub := range kept {
+		err := call(ctx, before, func(ctx context.Context) error { return rekeyer.Rekey(ctx, s.Store, sub.ID, sub.Secret) })
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, w.store.SetKeyed(ctx, c, mark)
 }
 
 // callFor bounds a call of the adapter, which may be of several pages: below what a lease lasts.
@@ -107,18 +133,22 @@ func (w *Webhooks) wanted(a provider.Adapter, appID string, all []Endpoint) []pr
 // prefix is what our URLs at a provider begin with.
 func (w *Webhooks) prefix(provider string) string { return w.base + "/" + provider + "/" }
 
-// plan compares what is wanted with what is present.
-func (w *Webhooks) plan(name string, wanted, present []provider.Subscription) (missing, excess []provider.Subscription) {
+// plan compares what is wanted with what is present. kept are those that are, with the secret that is wanted.
+func (w *Webhooks) plan(name string, wanted, present []provider.Subscription) (missing, excess, kept []provider.Subscription) {
 	type target struct{ topic, url string }
 	open := make(map[target]bool, len(wanted))
+	secrets := make(map[target]settings.Secret, len(wanted))
 	for _, sub := range wanted {
-		open[target{sub.Topic, sub.URL}] = true
+		t := target{sub.Topic, sub.URL}
+		open[t], secrets[t] = true, sub.Secret
 	}
 	for _, sub := range present {
 		t := target{sub.Topic, sub.URL}
 		switch {
 		case open[t] && !sub.Disabled:
 			open[t] = false
+			sub.Secret = secrets[t]
+			kept = append(kept, sub)
 		case strings.HasPrefix(sub.URL, w.prefix(name)):
 			excess = append(excess, sub)
 		}
@@ -128,5 +158,5 @@ func (w *Webhooks) plan(name string, wanted, present []provider.Subscription) (m
 			missing = append(missing, sub)
 		}
 	}
-	return missing, excess
+	return missing, excess, kept
 }

@@ -35,6 +35,12 @@ SELECT bootstrap_run_id
 FROM control.bootstrap_runs
 WHERE connection_id = $1 AND state IN ('queued', 'running')`
 
+	// A load that is wanted of a shop whose installation failed says that it may be tried again.
+	hurrySaga = `
+UPDATE control.installations
+SET due_at = now()
+WHERE connection_id = $1 AND state = 'failed'`
+
 	insertRun = `
 INSERT INTO control.bootstrap_runs (bootstrap_run_id, command_id, connection_id, state, resources, resume_at)
 VALUES ($1, $2, $3, 'queued', $4, now() + interval '1 minute')`
@@ -46,6 +52,9 @@ func openRun(ctx context.Context, tx pgx.Tx, jobs LoadJobs, r bootstrap.Run) (ru
 	if err := tx.QueryRow(ctx, lockProvided, r.ConnectionID, connection.ProviderCustom).Scan(&c); errors.Is(err, pgx.ErrNoRows) {
 		return "", notFound("connection of a provider")
 	} else if err != nil {
+		return "", err
+	}
+	if _, err := tx.Exec(ctx, hurrySaga, r.ConnectionID); err != nil {
 		return "", err
 	}
 	err = tx.QueryRow(ctx, selectRunning, r.ConnectionID).Scan(&running)

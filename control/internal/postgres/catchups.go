@@ -63,7 +63,7 @@ SELECT c.connection_id, c.state = 'suspended',
     )
 FROM control.connections c
 JOIN control.installations i ON i.connection_id = c.connection_id
-WHERE c.state IN ('active', 'suspended') AND i.state = 'completed'
+WHERE c.state = 'suspended' OR c.state = 'active' AND i.state = 'completed'
 ORDER BY c.connection_id`
 
 // RequestCatchUps enqueues the catch-up of every installed shop, its load when that is due, or its check.

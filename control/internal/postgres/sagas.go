@@ -18,12 +18,12 @@ UPDATE control.installations
 SET lease = $3, lease_until = now() + $4::interval, updated_at = now()
 WHERE installation_id = $1 AND epoch = $2 AND state NOT IN ('completed', 'failed')
     AND due_at <= now() + interval '1 second' AND (lease_until IS NULL OR lease_until < now())
-RETURNING connection_id, provider, provider_app_id, state, attempts`
+RETURNING connection_id, provider, provider_app_id, state, attempts, now() - opened_at`
 
 // Acquire implements installation.SagaStore.
 func (s *Installations) Acquire(ctx context.Context, l installation.Lease, lasts time.Duration) (saga installation.Saga, held bool, err error) {
 	err = s.pool.QueryRow(ctx, acquireSaga, l.ID, l.Epoch, l.Token, lasts).
-		Scan(&saga.ConnectionID, &saga.Provider, &saga.AppID, &saga.State, &saga.Attempts)
+		Scan(&saga.ConnectionID, &saga.Provider, &saga.AppID, &saga.State, &saga.Attempts, &saga.Age)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return saga, false, nil
 	}
@@ -123,14 +123,25 @@ UPDATE control.installations
 SET due_at = now()
 WHERE installation_id = $1`
 
-// WakeSagas enqueues sagas that nobody takes on though their next attempt was due that long ago: their runner died.
-// It returns how many.
+// A store that is closed has to come back first. The reason stays until an attempt succeeds.
+const reviveSagas = `
+UPDATE control.installations i
+SET state = 'opened', attempts = $1, due_at = now() - $2::interval, updated_at = now()
+FROM control.connections c, control.credentials k
+WHERE i.state = 'failed' AND i.due_at <= now() AND c.connection_id = i.connection_id AND c.state = 'active'
+    AND k.connection_id = i.connection_id`
+
+// WakeSagas enqueues sagas that nobody takes on though their next attempt was due that long ago: their runner died, or
+// they failed and have rested. It returns how many.
 func (s *Installations) WakeSagas(ctx context.Context, overdue time.Duration) (n int, err error) {
 	type stuck struct {
 		id    ident.InstallationID
 		epoch int
 	}
 	err = pg.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, reviveSagas, installation.LastAttempt, overdue+time.Second); err != nil {
+			return err
+		}
 		rows, err := tx.Query(ctx, selectStuckSagas, overdue)
 		if err != nil {
 			return err
@@ -154,6 +165,23 @@ func (s *Installations) WakeSagas(ctx context.Context, overdue time.Duration) (n
 		return nil
 	})
 	return n, Translate("wake sagas", err)
+}
+
+const (
+	selectKeyed = `SELECT coalesce(keyed, '') FROM control.installations WHERE connection_id = $1`
+	setKeyed    = `UPDATE control.installations SET keyed = $2 WHERE connection_id = $1`
+)
+
+// Keyed implements installation.EndpointStore.
+func (s *Installations) Keyed(ctx context.Context, c ident.ConnectionID) (mark string, err error) {
+	err = s.pool.QueryRow(ctx, selectKeyed, c).Scan(&mark)
+	return mark, Translate("read secret of subscriptions", err)
+}
+
+// SetKeyed implements installation.EndpointStore.
+func (s *Installations) SetKeyed(ctx context.Context, c ident.ConnectionID, mark string) error {
+	_, err := s.pool.Exec(ctx, setKeyed, c, mark)
+	return Translate("note secret of subscriptions", err)
 }
 
 const takeSweeps = `

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -54,6 +55,12 @@ const insertDelivery = `
 INSERT INTO control.webhook_deliveries (delivery_id, minted_at, connection_id, endpoint_id, topic_hint, provider_delivery_id, triggered_at, raw)
 VALUES ($1, $2, $3, $4, nullif($5, ''), nullif($6, ''), nullif($7, ''), $8)`
 
+// A minute is fine enough, and keeps the deliveries of a shop from waiting for each other.
+const hearShop = `
+UPDATE control.installations
+SET heard_at = now()
+WHERE connection_id = $1 AND heard_at < now() - interval '1 minute'`
+
 // markEntity locks the entity's row, as the last transaction of a fetch does.
 const markEntity = `
 INSERT INTO control.entities AS e (connection_id, entity, external_id, dirty_seq)
@@ -68,6 +75,9 @@ func (w *Webhooks) Deliver(ctx context.Context, d *webhook.Delivery) error {
 		_, err := tx.Exec(ctx, insertDelivery, d.ID, minted, d.Endpoint.ConnectionID, d.Endpoint.ID,
 			hint(d.Request.Topic), hint(d.Request.DeliveryID), hint(d.Request.TriggeredAt), d.Request.Body)
 		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, hearShop, d.Endpoint.ConnectionID); err != nil {
 			return err
 		}
 		err = w.setOff(ctx, tx, d)
@@ -97,6 +107,29 @@ func (w *Webhooks) setOff(ctx context.Context, tx pgx.Tx, d *webhook.Delivery) e
 	default: // privacy requests and what is of no interest: the archive has them
 		return nil
 	}
+}
+
+const selectSilence = `
+SELECT i.provider, extract(epoch FROM max(now() - greatest(i.heard_at, i.opened_at)))::float8,
+    count(*) FILTER (WHERE greatest(i.heard_at, i.opened_at) < now() - $1::interval)
+FROM control.installations i
+JOIN control.connections c ON c.connection_id = i.connection_id
+WHERE c.state = 'active' AND i.state = 'completed'
+GROUP BY i.provider`
+
+// Silences implements webhook.SilenceStore.
+func (w *Webhooks) Silences(ctx context.Context, after time.Duration) ([]webhook.Silence, error) {
+	rows, err := w.pool.Query(ctx, selectSilence, after)
+	if err != nil {
+		return nil, Translate("read silences", err)
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s webhook.Silence, err error) {
+		var seconds float64
+		err = row.Scan(&s.Provider, &seconds, &s.Silent)
+		s.Longest = time.Duration(seconds * float64(time.Second))
+		return s, err
+	})
+	return all, Translate("read silences", err)
 }
 
 // longestHint bounds what is kept of a header, in bytes.

@@ -143,3 +143,9 @@ type Adapter interface {
 	// Unsubscribe removes one; one that is not there is no error.
 	Unsubscribe(ctx context.Context, s Store, id string) error
 }
+
+// Rekeyer is an Adapter whose subscriptions have a secret each, which is never read back.
+type Rekeyer interface {
+	// Rekey gives a subscription another secret.
+	Rekey(ctx context.Context, s Store, id string, secret settings.Secret) error
+}

@@ -9,6 +9,7 @@ import (
 	"storefront.internal/control/internal/provider"
 	"storefront.internal/control/internal/provider/payload"
 	"storefront.internal/control/internal/provider/remote"
+	"storefront.internal/shared/settings"
 )
 
 type webhook struct {
@@ -84,4 +85,13 @@ func (a *Adapter) Unsubscribe(ctx context.Context, s provider.Store, id string) 
 		return nil
 	}
 	return err
+}
+
+// Rekey implements provider.Rekeyer.
+func (a *Adapter) Rekey(ctx context.Context, s provider.Store, id string, secret settings.Secret) error {
+	if !isNumber(id) || secret.Reveal() == "" {
+		return &provider.Rejected{Reason: provider.ReasonInternal}
+	}
+	_, err := a.call(ctx, s, http.MethodPut, "/webhooks/"+id, nil, map[string]string{"secret": secret.Reveal()})
+	return notGone(err)
 }
