@@ -104,12 +104,16 @@ func (x *topology) opensAt(p *platform, b brand) *store {
 
 func (s *store) install(token string) services.Installed {
 	s.x.t.Helper()
-	got, err := s.x.api.Install(s.x.t.Context(), services.Installation{
+	got, err := s.installs(token)
+	check(s.x.t, err)
+	return got
+}
+
+func (s *store) installs(token string) (services.Installed, error) {
+	return s.x.api.Install(s.x.t.Context(), services.Installation{
 		Provider: s.brand.name, AppID: platformApp, ExternalStoreID: s.id, AccessToken: token,
 		Profile: map[string]string{"language": s.brand.language, "currency": s.brand.currency},
 	})
-	check(s.x.t, err)
-	return got
 }
 
 // loaded waits until the store's catalog is there.
