@@ -1,6 +1,7 @@
 // Package crashpoint owns the named places at which a fault test kills or stops a process. In ordinary builds Hit
 // does nothing; with the build tag "chaos" it reads CRASHPOINT="name[:n[:kill|stop]]" and sends its own process
-// SIGKILL (the default) or SIGSTOP at the n-th hit (the first by default). It refuses to do anything else: there is
+// SIGKILL (the default) or SIGSTOP at the n-th hit (the first by default). In the same build CHAOS_CLOCK_OFFSET, a
+// duration, makes Now the clock of a machine that is so much ahead or behind. It refuses to do anything else: there is
 // no fault here that a real machine would not have.
 package crashpoint
 

@@ -90,11 +90,11 @@ func (n *Nemesis) Failed() []string {
 	return slices.Clone(n.failed)
 }
 
-// Episode injects one to three faults that overlap, and returns when all are healed.
+// Episode injects one to four faults that overlap, and returns when all are healed.
 func (n *Nemesis) Episode(ctx context.Context) {
 	var playing []Case
 	var all sync.WaitGroup
-	size := []int{1, 1, 1, 2, 2, 3}[n.random.IntN(6)]
+	size := []int{1, 2, 2, 3, 3, 4}[n.random.IntN(6)]
 	for range size {
 		c, ok := n.draw(playing)
 		if !ok {
@@ -102,7 +102,7 @@ func (n *Nemesis) Episode(ctx context.Context) {
 		}
 		playing = append(playing, c)
 		all.Go(func() { n.play(ctx, c) })
-		if size > 1 && rest(ctx, time.Duration(n.random.Int64N(int64(2*time.Second)))) != nil {
+		if size > 1 && rest(ctx, n.between(0, 3*time.Second)) != nil {
 			break
 		}
 	}

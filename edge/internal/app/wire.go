@@ -2,7 +2,6 @@ package app
 
 import (
 	"log/slog"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,6 +18,7 @@ import (
 	"storefront.internal/edge/internal/ratelimit"
 	"storefront.internal/edge/internal/recommend"
 	"storefront.internal/edge/internal/redis"
+	"storefront.internal/shared/crashpoint"
 	"storefront.internal/shared/ident/decisionid"
 	"storefront.internal/shared/pools"
 	"storefront.internal/shared/problem"
@@ -58,7 +58,7 @@ const maxCatalogConns = 8
 func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Registerer, log *slog.Logger) parts {
 	var p parts
 	p.cache = redis.NewKeys(b.redis, cfg.RedisPrefix)
-	p.gate = access.New(access.Config{Store: postgres.NewKeys(b.pool, b.poll), Cache: p.cache, Now: time.Now, Logger: log, Metrics: access.NewMetrics(r)})
+	p.gate = access.New(access.Config{Store: postgres.NewKeys(b.pool, b.poll), Cache: p.cache, Now: crashpoint.Now, Logger: log, Metrics: access.NewMetrics(r)})
 	p.gate.Watch(r)
 	p.topics = &kafka.Topics{Settings: cfg.Kafka, Names: []string{cfg.SignalsTopic, cfg.DecisionsTopic}, Logger: log}
 	p.signals = producer(cfg, cfg.SignalsTopic, r)
@@ -66,14 +66,14 @@ func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Regi
 	p.decisions = kafka.NewDecisions(p.records, log, r)
 	p.intake = intake.New(intake.Config{
 		Claims:   redis.NewClaims(redis.NewPipeline(b.redis, flights), cfg.RedisPrefix, len(cfg.RedisAddrs) > 1),
-		Producer: p.signals, Ledger: postgres.NewLedger(b.pool), Decisions: keyring, Metrics: intake.NewMetrics(r), Logger: log, Now: time.Now,
+		Producer: p.signals, Ledger: postgres.NewLedger(b.pool), Decisions: keyring, Metrics: intake.NewMetrics(r), Logger: log, Now: crashpoint.Now,
 	})
 	stored := postgres.NewItems(b.catalog)
 	p.shared = redis.NewItems(b.redis, redis.NewPipeline(b.redis, flights), cfg.RedisPrefix)
-	p.items = itemread.New(itemread.Config{Store: stored, Cache: p.shared, Misses: ratelimit.New(cfg.misses()), Now: time.Now, Logger: log,
+	p.items = itemread.New(itemread.Config{Store: stored, Cache: p.shared, Misses: ratelimit.New(cfg.misses()), Now: crashpoint.Now, Logger: log,
 		Metrics: itemread.NewMetrics(r), TTL: cfg.ItemTTL, MaxBytes: cfg.ItemMemoryBytes, MaxLookups: maxCatalogConns})
 	p.items.Watch(r)
-	recommendations := recommend.Config{Fallback: recommend.NewSellables(stored, time.Now), Catalog: p.items, Minter: keyring, Recorder: p.decisions, Metrics: recommend.NewMetrics(r), Logger: log, Now: time.Now,
+	recommendations := recommend.Config{Fallback: recommend.NewSellables(stored, crashpoint.Now), Catalog: p.items, Minter: keyring, Recorder: p.decisions, Metrics: recommend.NewMetrics(r), Logger: log, Now: crashpoint.Now,
 		Deadline: cfg.EngineDeadline}
 	if cfg.EngineURL != "" { // a nil *Client in the interface would count as an engine
 		p.engine = engine.New(cfg.EngineURL, cfg.EngineToken)
@@ -83,7 +83,7 @@ func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Regi
 	service.Watch(r)
 	p.public = httpapi.New(httpapi.Config{
 		Keys: p.gate, Signals: p.intake, Recommendations: service, Items: p.items, Limiter: ratelimit.New(cfg.limits()),
-		Problems: problem.New(cfg.ErrorsBase), Metrics: httpapi.NewMetrics(r), Logger: log, Now: time.Now,
+		Problems: problem.New(cfg.ErrorsBase), Metrics: httpapi.NewMetrics(r), Logger: log, Now: crashpoint.Now,
 		TrustedProxies: cfg.TrustedProxies, Beacon: cfg.Beacon, LogSample: cfg.LogSample, ItemTTL: cfg.ItemTTL, Failures: cfg.failures(),
 		Work:  overload.Config{MaxInFlight: cfg.MaxInFlight, MaxBytes: cfg.MaxBodyBytes, Patience: cfg.MaxWait},
 		Reads: overload.Config{MaxInFlight: cfg.MaxReads, Patience: cfg.MaxWait},
