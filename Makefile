@@ -48,9 +48,9 @@ soak: build ## Run the system tests at full length (SOAKTIME=120m at most)
 	SOAK=1 bin/local exec -- $(TEST) -v -run 'TestADelete|TestFetches' storefront.internal/control/internal/postgres
 
 .PHONY: faults
-faults: build ## Break a whole deployment and judge what is left (MINUTES=10 SEED=n FAULTS=N1,N2 REDIS=false, REPORT=file)
+faults: build ## Break a whole deployment and judge what is left (MINUTES=10 SEED=n FAULTS=N1,N2 REDIS=false SIGNALS=n REPORT=file)
 	bin/faults run -minutes $(or $(MINUTES),10) -seed $(or $(SEED),0) -faults "$(FAULTS)" -redis=$(or $(REDIS),true) -bin $(CURDIR)/bin \
-		-markdown "$(REPORT)"
+		-signals $(or $(SIGNALS),0) -markdown "$(REPORT)"
 
 .PHONY: bench
 bench: build ## Run the benchmarks (BENCH=pattern)

@@ -24,6 +24,7 @@ import (
 type options struct {
 	minutes  float64
 	seed     uint64
+	signals  int
 	faults   string
 	redis    bool
 	hasty    bool
@@ -38,12 +39,13 @@ func parse(args []string) (options, error) {
 	var o options
 	f := flag.NewFlagSet("faults run", flag.ContinueOnError)
 	f.Float64Var(&o.minutes, "minutes", 10, "how long faults are injected")
+	f.IntVar(&o.signals, "signals", 0, "go on until clients have made so many signals, for at most half as long again")
 	f.Uint64Var(&o.seed, "seed", 0, "of schedule and load; 0 draws one")
 	f.StringVar(&o.faults, "faults", "", "kinds to inject, N1,N2,…; all when empty")
 	f.BoolVar(&o.redis, "redis", true, "faults of Redis too; without them no id may be accepted twice")
 	f.BoolVar(&o.hasty, "hasty", false, "short faults, and no full disks")
 	f.BoolVar(&o.keep, "keep", false, "keep the folder of a clean run too")
-	f.Float64Var(&o.rate, "rate", 350, "new signals a second, while they are answered")
+	f.Float64Var(&o.rate, "rate", 700, "new signals a second, while they are answered")
 	f.StringVar(&o.bin, "bin", "", "folder of the binaries; built when empty")
 	f.StringVar(&o.markdown, "markdown", "", "write the report as Markdown to this file")
 	f.StringVar(&o.json, "json", "", "write the report as JSON to this file")
@@ -74,6 +76,9 @@ func (o options) kinds() ([]string, error) {
 // reproducer is the command that plays the same schedule.
 func (o options) reproducer() string {
 	text := fmt.Sprintf("make faults MINUTES=%g SEED=%d", o.minutes, o.seed)
+	if o.signals > 0 {
+		text += fmt.Sprintf(" SIGNALS=%d", o.signals)
+	}
 	if o.faults != "" {
 		text += " FAULTS=" + o.faults
 	}
@@ -143,7 +148,7 @@ func play(ctx context.Context, o options, log io.Writer) (_ played, err error) {
 		fmt.Fprintf(log, "%7.1fs  %s\n", time.Since(begun).Seconds(), fmt.Sprintf(format, args...))
 	}
 	say("seed %d, folder %s", o.seed, dir)
-	cfg := campaign.Config{Project: p, Bin: o.bin, Dir: dir, Length: time.Duration(o.minutes * float64(time.Minute)), Seed: o.seed, Kinds: kinds,
+	cfg := campaign.Config{Project: p, Bin: o.bin, Dir: dir, Length: time.Duration(o.minutes * float64(time.Minute)), Signals: o.signals, Seed: o.seed, Kinds: kinds,
 		Redis: o.redis, Hasty: o.hasty, Rate: o.rate, Say: say}
 	if cfg.Bin == "" {
 		if cfg.Bin, err = build(ctx, p, filepath.Join(dir, "bin"), "edge", "control", "engine-relay", "deploy/demoengine", "deploy/fakeprovider"); err != nil {

@@ -32,6 +32,7 @@ type Config struct {
 	ChaosBin string // the same with a clock that can be set; empty: no wrong clocks
 	Dir      string // of the run; it must be there, and everybody may pass through it
 	Length   time.Duration
+	Signals  int // the run goes on until clients have made so many, for at most half as long again
 	Seed     uint64
 	Kinds    []string
 	Redis    bool // faults of Redis too
@@ -91,7 +92,7 @@ func (r *run) play(ctx context.Context) error {
 	cfg := load.Config{
 		Recorder: r.recorder, Control: load.Place{Name: x.Control.Name, URL: x.Control.Through}, Provider: x.Provider.URL, Store: topology.StoreID,
 		Products: topology.Products, ConnectorToken: s.ConnectorToken, BackendToken: s.BackendToken, AppID: s.AppID, AppSecret: s.AppSecret,
-		Seed: r.Seed, Rate: r.Rate, Clients: 32, Connections: 6, Say: r.Say,
+		Seed: r.Seed, Rate: r.Rate, Clients: 48, Connections: 6, Say: r.Say,
 	}
 	for _, e := range x.Edges {
 		cfg.Edges = append(cfg.Edges, load.Place{Name: e.Name, URL: e.Through})
@@ -107,8 +108,14 @@ func (r *run) play(ctx context.Context) error {
 		Victim: func(random *rand.Rand) nemesis.Victim { return nemesis.Victim(r.load.Victim(random)) },
 	})
 	begun := time.Now()
-	over, cancel := context.WithTimeout(ctx, r.Length)
+	over, cancel := context.WithCancel(ctx)
 	defer cancel()
+	go func() {
+		defer cancel()
+		for ctx.Err() == nil && (time.Since(begun) < r.Length || r.load.Made() < r.Signals && time.Since(begun) < r.Length*3/2) {
+			rest(over, time.Second/2)
+		}
+	}()
 	r.untilOver(over)
 	r.out.Loaded = time.Since(begun)
 	return ctx.Err()

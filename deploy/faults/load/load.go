@@ -46,6 +46,7 @@ type Load struct {
 	stop     context.CancelFunc
 	ending   chan struct{} // closed when no new work is to begin
 	once     sync.Once
+	made     atomic.Int64
 	sent     atomic.Int64
 	told     atomic.Int64
 }
@@ -123,6 +124,9 @@ func (l *Load) Finish(within time.Duration) {
 	}
 	l.stop()
 }
+
+// Made is how many signals there are so far, each counted once.
+func (l *Load) Made() int { return int(l.made.Load()) }
 
 // Sent is how many signals were sent so far, resent ones included; Told how many of those were answered by a result.
 func (l *Load) Sent() (sent, told int64) { return l.sent.Load(), l.told.Load() }

@@ -39,6 +39,7 @@ func (l *Load) signals(ctx context.Context, client int, random *rand.Rand, pause
 		if len(b.signals) == 0 {
 			continue
 		}
+		l.made.Add(int64(len(b.signals)))
 		l.deliver(ctx, client, s, b, random)
 		old = append(old, kept{s, b})
 		if len(old) > keptBatches {
