@@ -79,7 +79,7 @@ tidy: ## Tidy every module
 	@for m in $(MODULES); do echo "tidy $$m"; (cd $$m && go mod tidy) || exit 1; done
 
 .PHONY: generate
-generate: ## Write the generated references (CONFIG.md, METRICS.md) anew
+generate: ## Write what is generated anew: CONFIG.md, METRICS.md, dashboards, alerts and their tests
 	go generate work
 
 # A helm of `go install` takes itself for Kubernetes 1.20, hence --kube-version.
