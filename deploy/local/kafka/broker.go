@@ -1,5 +1,5 @@
 // Package kafka gives the local stack and the tests a Kafka: a real broker (a single KRaft node, its class path copied from
-// Maven), or kfake in this process. It creates no topics: whoever uses them does.
+// Maven), several of them that copy each other, or kfake in this process. It creates no topics: whoever uses them does.
 package kafka
 
 import (
@@ -31,7 +31,10 @@ type Config struct {
 	ControllerPort int
 	// Doors are further listeners, each with an address of its own that it tells its clients to use: of a proxy, for example.
 	Doors []Door
-	Log   io.Writer
+	// Node and Voters make the broker one of several, each of which is a controller too; zero values mean that it is alone.
+	Node   int
+	Voters []string // id@host:port of every node's controller
+	Log    io.Writer
 }
 
 // Door is a further listener.
@@ -126,22 +129,28 @@ func (c Config) properties() string {
 		advertised += fmt.Sprintf(",%s://%s", d.Name, d.Advertised)
 		protocols += fmt.Sprintf(",%s:PLAINTEXT", d.Name)
 	}
+	node, voters, copies, inSync := 1, fmt.Sprintf("1@127.0.0.1:%d", c.ControllerPort), 1, 1
+	if len(c.Voters) > 0 {
+		node, voters, copies, inSync = c.Node, strings.Join(c.Voters, ","), len(c.Voters), len(c.Voters)/2+1
+	}
 	lines := []string{
 		"process.roles=broker,controller",
-		"node.id=1",
-		fmt.Sprintf("controller.quorum.voters=1@127.0.0.1:%d", c.ControllerPort),
+		fmt.Sprint("node.id=", node),
+		"controller.quorum.voters=" + voters,
 		fmt.Sprintf("listeners=PLAINTEXT://127.0.0.1:%d,CONTROLLER://127.0.0.1:%d%s", c.Port, c.ControllerPort, listeners),
 		fmt.Sprintf("advertised.listeners=PLAINTEXT://127.0.0.1:%d%s", c.Port, advertised),
 		"listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT" + protocols,
 		"controller.listener.names=CONTROLLER",
 		"log.dirs=" + filepath.Join(c.Dir, "data"),
 		"auto.create.topics.enable=false",
-		"offsets.topic.replication.factor=1",
+		fmt.Sprint("default.replication.factor=", copies),
+		fmt.Sprint("min.insync.replicas=", inSync),
+		fmt.Sprint("offsets.topic.replication.factor=", copies),
 		"offsets.topic.num.partitions=4",
-		"transaction.state.log.replication.factor=1",
-		"transaction.state.log.min.isr=1",
-		"share.coordinator.state.topic.replication.factor=1",
-		"share.coordinator.state.topic.min.isr=1",
+		fmt.Sprint("transaction.state.log.replication.factor=", copies),
+		fmt.Sprint("transaction.state.log.min.isr=", inSync),
+		fmt.Sprint("share.coordinator.state.topic.replication.factor=", copies),
+		fmt.Sprint("share.coordinator.state.topic.min.isr=", inSync),
 		"group.initial.rebalance.delay.ms=0",
 		"",
 	}

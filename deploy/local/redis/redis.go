@@ -31,7 +31,9 @@ type Config struct {
 	Port int
 	// Keep writes every change to an append-only file below Dir, so that a restart finds the data again.
 	Keep bool
-	Log  io.Writer
+	// BusPort makes the server a master of a cluster, which talks to the others by this port.
+	BusPort int
+	Log     io.Writer
 }
 
 // Server is a running redis-server.
@@ -46,6 +48,10 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		"--maxmemory-policy", "noeviction", "--databases", "1"}
 	if cfg.Keep {
 		args = append(args, "--appendonly", "yes", "--appendfsync", "everysec")
+	}
+	if cfg.BusPort > 0 {
+		args = append(args, "--cluster-enabled", "yes", "--cluster-port", fmt.Sprint(cfg.BusPort), "--cluster-node-timeout", "2000",
+			"--cluster-config-file", "nodes.conf")
 	}
 	p, err := process.Start(process.Spec{Name: "redis", Path: cfg.Path, Args: args, Dir: cfg.Dir, Log: cfg.Log})
 	if err != nil {

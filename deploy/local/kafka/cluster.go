@@ -1,0 +1,79 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// Cluster is several brokers that copy each other's records: each topic has a copy on every one, and a record is acknowledged
+// once most of them have it.
+type Cluster struct {
+	configs []Config
+
+	mu      sync.Mutex
+	brokers []*Broker
+}
+
+// StartCluster starts one broker per configuration. They need each other, so it answers when all are ready.
+func StartCluster(ctx context.Context, configs []Config) (*Cluster, error) {
+	c := &Cluster{configs: configs, brokers: make([]*Broker, len(configs))}
+	var voters []string
+	for i := range configs {
+		configs[i].Node = i + 1
+		voters = append(voters, fmt.Sprintf("%d@127.0.0.1:%d", i+1, configs[i].ControllerPort))
+	}
+	errs := make([]error, len(configs))
+	var all sync.WaitGroup
+	for i := range configs {
+		configs[i].Voters = voters
+		all.Go(func() { errs[i] = c.Start(ctx, i) })
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// Start starts a broker that does not run, on the port and with the data that it had.
+func (c *Cluster) Start(ctx context.Context, i int) error {
+	b, err := Start(ctx, c.configs[i])
+	if err != nil {
+		return fmt.Errorf("broker %d: %w", i+1, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.brokers[i] = b
+	return nil
+}
+
+// Kill ends a broker at once.
+func (c *Cluster) Kill(i int) {
+	c.mu.Lock()
+	b := c.brokers[i]
+	c.brokers[i] = nil
+	c.mu.Unlock()
+	if b != nil {
+		b.Kill()
+	}
+}
+
+// Addrs is where the brokers listen, separated by commas.
+func (c *Cluster) Addrs() string {
+	var all []string
+	for _, cfg := range c.configs {
+		all = append(all, fmt.Sprintf("127.0.0.1:%d", cfg.Port))
+	}
+	return strings.Join(all, ",")
+}
+
+// Close ends all brokers. What they held is not asked for, and the last of them could not end in order without the others.
+func (c *Cluster) Close() error {
+	for i := range c.configs {
+		c.Kill(i)
+	}
+	return nil
+}
