@@ -3,6 +3,7 @@
 //	FAKEPROVIDER_LISTEN            host:port, required
 //	FAKEPROVIDER_APP_SECRET        what deliveries are signed with (demo-app-secret)
 //	FAKEPROVIDER_PRODUCTS          products of each store (2000); likewise FAKEPROVIDER_ORDERS (40) and FAKEPROVIDER_SEED (1)
+//	FAKEPROVIDER_CONTENTS          none: stores begin empty
 //	FAKEPROVIDER_STORES            stores that are there from the start: tiendanube:<id>,shopify:<shop>,woocommerce:<store>
 //	FAKEPROVIDER_THROTTLE          off: no rate limits
 //	FAKEPROVIDER_STRICT_URLS       on: delivery URLs must be https and no host of one's own, as at the real providers
@@ -61,7 +62,7 @@ func run(ctx context.Context, env func(string) string) error {
 func configFrom(env func(string) string) (fake.Config, error) {
 	c := fake.Config{
 		Seed: 1, AppSecret: env("FAKEPROVIDER_APP_SECRET"), Unthrottled: env("FAKEPROVIDER_THROTTLE") == "off",
-		StrictURLs: env("FAKEPROVIDER_STRICT_URLS") == "on", Receiver: env("FAKEPROVIDER_RECEIVER"),
+		Empty: env("FAKEPROVIDER_CONTENTS") == "none", StrictURLs: env("FAKEPROVIDER_STRICT_URLS") == "on", Receiver: env("FAKEPROVIDER_RECEIVER"),
 	}
 	var faults []error
 	number := func(name string, set func(uint64)) {

@@ -5,6 +5,7 @@ package docs
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -48,6 +49,13 @@ func NewTable(base Base) *Table {
 		ids[i] = base.First + int64(i)
 	}
 	return &Table{base: base, ids: ids, changed: map[int64]Doc{}, gone: map[int64]bool{}}
+}
+
+// Clone is a table of its own with what this one holds.
+func (t *Table) Clone() *Table {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return &Table{base: t.base, ids: slices.Clone(t.ids), changed: maps.Clone(t.changed), gone: maps.Clone(t.gone)}
 }
 
 // Get answers one document.

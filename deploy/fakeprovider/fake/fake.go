@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"storefront.internal/deploy/fakeprovider/behaviour"
+	"storefront.internal/deploy/fakeprovider/catalogue"
 	"storefront.internal/deploy/fakeprovider/forward"
 	"storefront.internal/deploy/fakeprovider/hooks"
 	"storefront.internal/deploy/fakeprovider/shopify"
@@ -24,8 +25,9 @@ import (
 // Config of the fakes. Zero values are what the local stack wants.
 type Config struct {
 	Seed        uint64
-	Products    int // of each store; 0 is DefaultProducts
-	Orders      int // of each store; 0 is DefaultOrders
+	Products    int  // of each store; 0 is DefaultProducts
+	Orders      int  // of each store; 0 is DefaultOrders
+	Empty       bool // stores begin without products, categories and orders
 	AppSecret   string
 	FirstStores map[string]string // by provider: the store that is there before any call
 	Unthrottled bool              // no rate limits
@@ -107,6 +109,9 @@ func (c Config) stores(sender *hooks.Sender) stores.Config {
 	}
 	if out.Orders == 0 {
 		out.Orders = DefaultOrders
+	}
+	if out.Categories = catalogue.Categories; c.Empty {
+		out.Products, out.Categories, out.Orders = 0, 0, 0
 	}
 	if out.AppSecret == "" {
 		out.AppSecret = DefaultAppSecret

@@ -11,8 +11,10 @@ import (
 )
 
 // bulkOperation goes CREATED → RUNNING → COMPLETED, one step each time that it is looked at, so that a caller has to wait and a test
-// has not. What it exports is the shop as it was at the start: what changes meanwhile is newer.
+// has not. What it exports is the shop as it was at the start: what changes meanwhile is newer. The file is written in the background,
+// whether anybody looks or not.
 type bulkOperation struct {
+	written   chan struct{} // closed when lines, objects and roots are there
 	id        int64
 	query     string
 	status    string
@@ -32,16 +34,46 @@ const (
 	canceled  = "CANCELED"
 )
 
-func (b *bulkOperation) open() bool { return b.status == created || b.status == running }
+// shortest is how long an operation counts as under way at least, and glance how long a look waits for the file.
+const (
+	shortest = 3 * time.Second
+	glance   = 2 * time.Second
+)
+
+// open reports an operation that counts toward those that a shop may run.
+func (b *bulkOperation) open(now time.Time) bool {
+	return (b.status == created || b.status == running) && (!b.ended(0) || now.Sub(b.created) < shortest)
+}
+
+// ended reports whether the file is written, after so long a wait.
+func (b *bulkOperation) ended(wait time.Duration) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-b.written:
+		return true
+	case <-timer.C:
+	}
+	select {
+	case <-b.written:
+		return true
+	default:
+		return false
+	}
+}
 
 // look answers an operation as it is, and moves it on.
 func (f *Fake) look(r call, b *bulkOperation) object {
 	f.mu.Lock()
+	status := b.status
+	f.mu.Unlock()
+	ended := status == running && b.ended(glance)
+	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch b.status {
-	case created:
+	switch {
+	case b.status == created:
 		b.status = running
-	case running:
+	case b.status == running && ended:
 		b.status, b.completed = completed, f.config.Now()
 	}
 	return b.view(r)
@@ -131,7 +163,7 @@ func (f *Fake) runBulk(r call, args map[string]any) object {
 	f.mu.Lock()
 	open := 0
 	for _, other := range f.bulk[r.store.ID] {
-		if other.open() {
+		if other.open(f.config.Now()) {
 			open++
 		}
 	}
@@ -140,7 +172,12 @@ func (f *Fake) runBulk(r call, args map[string]any) object {
 		out["userErrors"] = bulkFault("OPERATION_IN_PROGRESS", "A bulk query operation for this app and shop is already in progress")
 		return out
 	}
-	f.export(r, b)
+	frozen := r
+	frozen.store = r.store.Frozen()
+	go func() {
+		f.export(frozen, b)
+		close(b.written)
+	}()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.lastBulk++
@@ -169,7 +206,7 @@ func (f *Fake) newBulk(r call, query string) (*bulkOperation, error) {
 	case lists > 5 || depth > 3:
 		return nil, errors.New("Bulk queries cannot contain more than 5 connections, nested no deeper than 2") //nolint:staticcheck // the provider's sentence
 	}
-	return &bulkOperation{query: query, status: created, created: f.config.Now(), op: op}, nil
+	return &bulkOperation{query: query, status: created, created: f.config.Now(), op: op, written: make(chan struct{})}, nil
 }
 
 func isConnection(s ast.Selection) bool {
@@ -210,7 +247,7 @@ func (f *Fake) cancelBulk(r call, args map[string]any) (any, error) {
 	b := f.findBulk(r.store.ID, n)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if b == nil || !b.open() {
+	if b == nil || b.status != created && b.status != running {
 		out["userErrors"] = userError("Bulk operation cannot be canceled", "id")
 		return out, nil
 	}

@@ -78,7 +78,7 @@ func (f *Fake) open(id string) *stores.Store {
 		ID: id, Bucket: bucket.New(f.config.Grants(points), f.config.Grants(restore), f.config.Unthrottled, f.config.Now),
 		Tables: map[string]*docs.Table{
 			stores.Products:   table(catalogue.FirstProduct, f.config.Products, productJSON),
-			stores.Categories: table(catalogue.FirstCategory, catalogue.Categories, collectionJSON),
+			stores.Categories: table(catalogue.FirstCategory, f.config.Categories, collectionJSON),
 			stores.Orders:     table(catalogue.FirstOrder, f.config.Orders, orderJSON),
 		},
 	}

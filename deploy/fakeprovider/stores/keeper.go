@@ -20,6 +20,7 @@ import (
 type Config struct {
 	Seed        uint64
 	Products    int
+	Categories  int
 	Orders      int
 	AppSecret   string
 	StrictURLs  bool // delivery URLs must be what the real provider takes
@@ -34,6 +35,15 @@ type Config struct {
 
 // Grants is what a plan has of a limit.
 func (c Config) Grants(limit float64) float64 { return limit * float64(max(c.Plan, 1)) }
+
+// Frozen is the store's documents as they are now, for whoever reads them in the background.
+func (s *Store) Frozen() *Store {
+	frozen := &Store{ID: s.ID, Tables: make(map[string]*docs.Table, len(s.Tables))}
+	for kind, table := range s.Tables {
+		frozen.Tables[kind] = table.Clone()
+	}
+	return frozen
+}
 
 // Kinds of documents.
 const (

@@ -72,7 +72,7 @@ func (f *Fake) open(id string) *stores.Store {
 		ID: id, Bucket: bucket.New(f.config.Grants(bucketSize), f.config.Grants(bucketLeak), f.config.Unthrottled, f.config.Now),
 		Tables: map[string]*docs.Table{
 			stores.Products:   table(catalogue.FirstProduct, f.config.Products, productJSON),
-			stores.Categories: table(catalogue.FirstCategory, catalogue.Categories, categoryJSON),
+			stores.Categories: table(catalogue.FirstCategory, f.config.Categories, categoryJSON),
 			stores.Orders:     table(catalogue.FirstOrder, f.config.Orders, orderJSON),
 		},
 	}

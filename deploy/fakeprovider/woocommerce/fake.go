@@ -73,7 +73,7 @@ func (f *Fake) open(id string) *stores.Store {
 		ID: id, Bucket: bucket.New(1, 1, true, f.config.Now),
 		Tables: map[string]*docs.Table{
 			stores.Products:   table(catalogue.FirstProduct, f.config.Products, func(n int64) []byte { return f.productJSON(id, source, n) }),
-			stores.Categories: table(catalogue.FirstCategory, catalogue.Categories, func(n int64) []byte { return categoryJSON(source, n) }),
+			stores.Categories: table(catalogue.FirstCategory, f.config.Categories, func(n int64) []byte { return categoryJSON(source, n) }),
 			stores.Orders:     table(catalogue.FirstOrder, f.config.Orders, func(n int64) []byte { return orderJSON(source, n) }),
 			variations:        f.variationTable(source),
 		},

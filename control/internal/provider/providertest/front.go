@@ -96,7 +96,10 @@ func (f *Front) make(w http.ResponseWriter, r *http.Request, t Trouble) {
 		_, _ = io.WriteString(w, `"}`)
 	case t.Bomb:
 		w.Header().Set("Content-Encoding", "gzip")
-		z := gzip.NewWriter(w)
+		z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+		if err != nil {
+			return
+		}
 		zeros := make([]byte, 1<<20)
 		for range 4 {
 			if _, err := z.Write(zeros); err != nil {

@@ -13,7 +13,7 @@ import (
 // Secret and Token are unique texts: no error and no print of a store may hold them.
 const (
 	Secret = "canary-app-secret-7c1d"
-	Token  = "ck_canary-token-91fe:cs_canary-token-52ab"
+	Token  = "demo-ck_canary-token-91fe:cs_canary-token-52ab"
 	Buyer  = "canary.buyer.3310@mail.example"
 )
 

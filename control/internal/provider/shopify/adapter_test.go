@@ -93,7 +93,7 @@ func TestErrors(t *testing.T) {
 		`{"data":{"product":7}}`:  provider.ReasonMalformed,
 		`[]`:                      provider.ReasonMalformed,
 	} {
-		subject, server := openServer(t, providertest.Client(t, 5*time.Second))
+		subject, server := openServer(t, providertest.Client(t, 30*time.Second))
 		server.replies = []string{reply}
 		f, err := subject.Adapter.Fetch(t.Context(), subject.Store, catalog.Product, "1")
 		if provider.ReasonOf(err) != want || f.Gone {
@@ -109,7 +109,7 @@ func TestErrors(t *testing.T) {
 // TestManyVariants reads what a product holds beyond one page, by fetch and since a time, and keeps the spans.
 func TestManyVariants(t *testing.T) {
 	t.Parallel()
-	subject, server := openServer(t, providertest.Client(t, 5*time.Second))
+	subject, server := openServer(t, providertest.Client(t, 30*time.Second))
 	server.extra = 699
 	server.PutProduct(providertest.Product{ID: "5", Title: "x", Price: "1", UpdatedAt: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)})
 	single, err := subject.Adapter.Fetch(t.Context(), subject.Store, catalog.Product, "5")
@@ -135,7 +135,7 @@ func TestManyVariants(t *testing.T) {
 // TestExport goes through the states of exports.
 func TestExport(t *testing.T) {
 	t.Parallel()
-	subject, server := openServer(t, providertest.Client(t, 5*time.Second))
+	subject, server := openServer(t, providertest.Client(t, 30*time.Second))
 	for i := range 300 {
 		server.PutProduct(providertest.Product{ID: strconv.Itoa(1000 + i), Title: "Shirt " + strconv.Itoa(1000+i), Price: "1"})
 	}
@@ -167,7 +167,7 @@ func TestExport(t *testing.T) {
 // TestExportFails gives up after some exports, waits where others are written, and says when the items were true.
 func TestExportFails(t *testing.T) {
 	t.Parallel()
-	subject, server := openServer(t, providertest.Client(t, 5*time.Second))
+	subject, server := openServer(t, providertest.Client(t, 30*time.Second))
 	server.PutProduct(providertest.Product{ID: "1", Title: "x"})
 	page := func(c provider.Cursor) (provider.Page, error) {
 		return subject.Adapter.Page(t.Context(), subject.Store, catalog.Product, time.Time{}, c)

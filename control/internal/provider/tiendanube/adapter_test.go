@@ -71,7 +71,7 @@ func TestTopics(t *testing.T) {
 // TestUnsortedListing counts pages where ids do not rise.
 func TestUnsortedListing(t *testing.T) {
 	t.Parallel()
-	subject, server := openServer(t, providertest.Client(t, 5*time.Second))
+	subject, server := openServer(t, providertest.Client(t, 30*time.Second))
 	server.unsorted = true
 	for i := range 450 {
 		server.PutCategory(strconv.Itoa(1000+i), "c", "")
@@ -84,7 +84,7 @@ func TestUnsortedListing(t *testing.T) {
 // TestLargePages asks for smaller pages where one is too large to read.
 func TestLargePages(t *testing.T) {
 	t.Parallel()
-	subject, server := openServer(t, providertest.Client(t, 5*time.Second))
+	subject, server := openServer(t, providertest.Client(t, 30*time.Second))
 	for i := range 150 {
 		server.PutProduct(providertest.Product{ID: strconv.Itoa(1000 + i), Title: strings.Repeat("x", 20_000)})
 	}
@@ -117,7 +117,7 @@ func TestReport(t *testing.T) {
 
 func TestStoreIDs(t *testing.T) {
 	t.Parallel()
-	subject, _ := openServer(t, providertest.Client(t, 5*time.Second))
+	subject, _ := openServer(t, providertest.Client(t, 30*time.Second))
 	for _, id := range []string{"", "12/../13", "x", "1?y", "@evil.example"} {
 		s := subject.Store
 		s.ExternalStoreID = id

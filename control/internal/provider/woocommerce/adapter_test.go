@@ -91,7 +91,7 @@ func TestSite(t *testing.T) {
 // TestVariations reads all of them, in a fetch and in a page, and keeps every body as it came.
 func TestVariations(t *testing.T) {
 	t.Parallel()
-	subject, server, _ := openServer(t, providertest.Client(t, 5*time.Second))
+	subject, server, _ := openServer(t, providertest.Client(t, 30*time.Second))
 	const span = `{"id":12,"name":"Shirt","type":"variable","status":"publish","variations":[1]}`
 	server.put("products", "12", span, time.Time{})
 	for i := range 130 {
@@ -132,7 +132,7 @@ func TestBelieved(t *testing.T) {
 		"the shop":      {providertest.Trouble{Status: 401, Body: `{"code":"woocommerce_rest_cannot_view"}`}, provider.ReasonRefused},
 		"the REST core": {providertest.Trouble{Status: 403, Body: `{"code":"rest_forbidden"}`}, provider.ReasonRefused},
 	} {
-		subject, _, front := openServer(t, providertest.Client(t, 5*time.Second))
+		subject, _, front := openServer(t, providertest.Client(t, 30*time.Second))
 		front.Trouble(c.trouble)
 		f, err := subject.Adapter.Fetch(t.Context(), subject.Store, catalog.Product, "1")
 		if provider.ReasonOf(err) != c.want || f.Gone {
@@ -144,7 +144,7 @@ func TestBelieved(t *testing.T) {
 // TestQuietListing counts where a plugin strips the headers, and asks for smaller pages where one is too large.
 func TestQuietListing(t *testing.T) {
 	t.Parallel()
-	subject, server, _ := openServer(t, providertest.Client(t, 5*time.Second))
+	subject, server, _ := openServer(t, providertest.Client(t, 30*time.Second))
 	server.quiet = true
 	for i := range 230 {
 		title := "x"
@@ -160,7 +160,7 @@ func TestQuietListing(t *testing.T) {
 
 func TestCredential(t *testing.T) {
 	t.Parallel()
-	subject, _, front := openServer(t, providertest.Client(t, 5*time.Second))
+	subject, _, front := openServer(t, providertest.Client(t, 30*time.Second))
 	for _, credential := range []settings.Secret{"", "ck_only", ":cs", "ck:"} {
 		s := subject.Store
 		s.Credential = credential
