@@ -28,9 +28,10 @@ type stack struct {
 	settings services.Settings
 	control  node
 	api      services.Internal
+	db       *pgx.Conn // the superuser, when it was asked something
 }
 
-func newStack(b *testing.B) *stack {
+func newStack(b *testing.B, change ...func(*services.Settings)) *stack {
 	b.Helper()
 	server, redis, kafka := os.Getenv("TEST_DATABASE_URL"), os.Getenv("TEST_REDIS_ADDR"), os.Getenv("TEST_KAFKA_BROKERS")
 	if server == "" || redis == "" || kafka == "" {
@@ -49,6 +50,9 @@ func newStack(b *testing.B) *stack {
 		DecisionKeys: "k1:" + strings.Repeat("QUJD", 11), KeysetFile: filepath.Join(b.TempDir(), "keyset.json"),
 		ConnectorToken: random(20), BackendToken: random(20), EngineToken: random(20), Pepper: random(20),
 	}}
+	for _, f := range change {
+		f(&s.settings)
+	}
 	check(b, s.settings.EnsureKeyset(ctx))
 	_, err = s.settings.Once(ctx, s.settings.Migrate(), "migrate", "up")
 	check(b, err)
@@ -161,4 +165,18 @@ func check(b *testing.B, err error) {
 	if err != nil {
 		b.Fatal(err)
 	}
+}
+
+// number asks the database for one number.
+func (s *stack) number(query string, args ...any) (n int) {
+	s.b.Helper()
+	ctx := context.Background()
+	if s.db == nil {
+		var err error
+		s.db, err = pgx.Connect(ctx, s.settings.Database)
+		check(s.b, err)
+		s.b.Cleanup(func() { _ = s.db.Close(ctx) })
+	}
+	check(s.b, s.db.QueryRow(ctx, query, args...).Scan(&n))
+	return n
 }
