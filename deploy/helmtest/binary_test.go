@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -73,12 +74,17 @@ func (n *node) end(t *testing.T) {
 	}
 }
 
-func (n *node) tail() string {
+func (n *node) text() string {
 	text, err := os.ReadFile(n.log)
 	if err != nil {
 		return err.Error()
 	}
-	return string(text[max(0, len(text)-3000):])
+	return string(text)
+}
+
+func (n *node) tail() string {
+	text := n.text()
+	return text[max(0, len(text)-3000):]
 }
 
 // url is a path at one of the container's ports by name.
@@ -138,6 +144,10 @@ func TestBinariesFitTheChart(t *testing.T) {
 			if status, body := get(t, n.url(port, "/"+path)); status != http.StatusOK || port != "ops" {
 				t.Errorf("%s: %s probe at %s: %d %s", name, probe, at, status, body)
 			}
+		}
+		limit, err := strconv.ParseInt(n.env["GOMEMLIMIT"], 10, 64)
+		if headroom := fmt.Sprintf(`"bytes":%d`, limit-limit/10); err != nil || !strings.Contains(n.text(), headroom) {
+			t.Errorf("%s does not keep to nine tenths of its memory (%v): want %s in\n%s", name, err, headroom, n.text())
 		}
 		if status, body := get(t, n.url("ops", "/metrics")); status != http.StatusOK || !strings.Contains(body, "go_goroutines") {
 			t.Errorf("%s: metrics: %d", name, status)

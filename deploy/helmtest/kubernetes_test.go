@@ -5,7 +5,6 @@ package helmtest
 import (
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -215,6 +214,39 @@ func TestObjectsAreValid(t *testing.T) {
 	})
 }
 
+// Every Secret and key that the example's values name is made by one of the examples.
+func TestExamplesFitTheirValues(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(root(t), "helm/examples")
+	text, err := os.ReadFile(filepath.Join(folder, "external-secrets.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := map[string]bool{"storefront-pg-ca ca.crt": true} // CloudNativePG makes it for a Cluster named storefront-pg
+	for _, o := range objects(t, string(text)) {
+		for _, entry := range list[map[string]any](o.at("spec", "data")) {
+			made[o.str("spec", "target", "name")+" "+object(entry).str("secretKey")] = true
+		}
+	}
+	named := 0
+	for _, o := range objects(t, render(t, "-f", filepath.Join(folder, "operators-values.yaml"))) {
+		for _, raw := range list[map[string]any](o.pod().at("containers")) {
+			for _, entry := range list[map[string]any](raw["env"]) {
+				ref := object(entry).str("valueFrom", "secretKeyRef", "name") + " " + object(entry).str("valueFrom", "secretKeyRef", "key")
+				if ref != " " && !made[ref] {
+					t.Errorf("%s %s: nobody makes %s", o.kind(), o.name(), ref)
+				}
+				if ref != " " {
+					named++
+				}
+			}
+		}
+	}
+	if named == 0 {
+		t.Error("the example names no Secret")
+	}
+}
+
 // The examples are valid where the CRD is published in a Go module; of the others (CloudNativePG, Strimzi, the Redis operator)
 // the syntax is looked at.
 func TestExamples(t *testing.T) {
@@ -227,7 +259,7 @@ func TestExamples(t *testing.T) {
 	judged := 0
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
-		if errors.Is(err, fs.ErrNotExist) || err != nil {
+		if err != nil {
 			t.Fatal(err)
 		}
 		if strings.HasSuffix(path, "-values.yaml") {

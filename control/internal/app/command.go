@@ -12,6 +12,7 @@ import (
 	"storefront.internal/control/internal/seal"
 	"storefront.internal/shared/pg"
 	"storefront.internal/shared/pg/migrations"
+	"storefront.internal/shared/service"
 	"storefront.internal/shared/settings"
 	"storefront.internal/shared/telemetry"
 )
@@ -66,6 +67,9 @@ func serve(ctx context.Context, environ []string, logs io.Writer) error {
 		return err
 	}
 	log := telemetry.NewLogger(logs, cfg.LogLevel, "control")
+	if limit := service.LeaveHeadroom(); limit > 0 {
+		log.Info("memory limit", "bytes", limit)
+	}
 	goredis.SetLogger(telemetry.DriverLog{Logger: log, Driver: "redis"}) // one per process, so not New's
 	a, err := New(ctx, cfg, log)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"storefront.internal/shared/service"
 	"storefront.internal/shared/telemetry"
 )
 
@@ -49,6 +50,9 @@ func serve(ctx context.Context, environ []string, logs io.Writer) error {
 		return err
 	}
 	log := telemetry.NewLogger(logs, cfg.LogLevel, "edge")
+	if limit := service.LeaveHeadroom(); limit > 0 {
+		log.Info("memory limit", "bytes", limit)
+	}
 	goredis.SetLogger(telemetry.DriverLog{Logger: log, Driver: "redis"}) // one per process, so not New's
 	a, err := New(ctx, cfg, log)
 	if err != nil {

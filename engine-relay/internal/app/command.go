@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"storefront.internal/shared/service"
 	"storefront.internal/shared/settings"
 	"storefront.internal/shared/telemetry"
 )
@@ -47,7 +48,11 @@ func serve(ctx context.Context, environ []string, logs io.Writer) error {
 	if err := settings.LoadFrom(Prefix, &cfg, environ); err != nil {
 		return err
 	}
-	a, err := New(ctx, cfg, telemetry.NewLogger(logs, cfg.LogLevel, "engine-relay"))
+	log := telemetry.NewLogger(logs, cfg.LogLevel, "engine-relay")
+	if limit := service.LeaveHeadroom(); limit > 0 {
+		log.Info("memory limit", "bytes", limit)
+	}
+	a, err := New(ctx, cfg, log)
 	if err != nil {
 		return err
 	}
