@@ -52,6 +52,14 @@ faults: build ## Break a whole deployment and judge what is left (MINUTES=10 SEE
 	bin/faults run -minutes $(or $(MINUTES),10) -seed $(or $(SEED),0) -faults "$(FAULTS)" -redis=$(or $(REDIS),true) -bin $(CURDIR)/bin \
 		-signals $(or $(SIGNALS),0) -markdown "$(REPORT)"
 
+.PHONY: faults-selftest
+faults-selftest: build ## Plant bugs and show that the checker finds each of them (ONLY=mutant,scenario)
+	bin/faults selftest -only "$(ONLY)"
+
+.PHONY: faults-sweep
+faults-sweep: build ## Kill at every crash point, at two hits, with every way of resending (ONLY=point,point)
+	bin/faults sweep -only "$(ONLY)"
+
 .PHONY: bench
 bench: build ## Run the benchmarks (BENCH=pattern)
 	bin/local exec -- go test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem $$(go list work | grep -v '/deploy/systemtest')

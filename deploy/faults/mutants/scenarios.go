@@ -1,0 +1,269 @@
+package mutants
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"storefront.internal/deploy/faults/history"
+	"storefront.internal/deploy/faults/stage"
+	"storefront.internal/shared/crashpoint"
+)
+
+// scenario aims a fault. It leaves the deployment healed; an error says that it could not be played, which is no catch.
+type scenario func(ctx context.Context, s *stage.Stage) error
+
+// scenarios by name.
+func scenarios() map[string]scenario {
+	return map[string]scenario{
+		"broker gone":                 brokerGone,
+		"lost acks":                   lostAcks,
+		"stopped broker":              stoppedBroker,
+		"stalled before the hand-off": func(ctx context.Context, s *stage.Stage) error { return stalledOwner(ctx, s, crashpoint.IntakeClaimed) },
+		"stalled after the hand-off": func(ctx context.Context, s *stage.Stage) error {
+			return stalledOwner(ctx, s, crashpoint.IntakeProduced)
+		},
+		"crowd":              crowd,
+		"strangers":          strangers,
+		"revoked key":        revokedKey,
+		"stale fill":         staleFill,
+		"sink killed":        sinkKilled,
+		"two sinks":          twoSinks,
+		"refusing database":  refusingDatabase,
+		"stalled courier":    stalledCourier,
+		"refused credential": refusedCredential,
+		"deaf engine":        deafEngine,
+		"cut requests":       cutRequests,
+		"same news":          sameNews,
+		"connector":          connector,
+	}
+}
+
+// brokerGone: an edge has lost the broker. What it says meanwhile must be true, and so must what a resend is told.
+func brokerGone(ctx context.Context, s *stage.Stage) error {
+	d, err := s.Shop.Recommend(ctx, s.Edge(1))
+	if err != nil {
+		return err
+	}
+	var batches [][]history.Sent
+	way := s.Link("edge-1", "kafka")
+	err = s.Fault("N4", "edge-1>kafka cut", func() error {
+		way.Cut()
+		for range 3 {
+			batches = append(batches, s.Shop.Adds(d, 5))
+		}
+		return errors.Join(stage.Together(len(batches), func(i int) error {
+			s.Shop.Send(ctx, s.Edge(1), batches[i])
+			return nil
+		}), stage.Sleep(ctx, 5*time.Second), way.Heal())
+	})
+	if err != nil {
+		return err
+	}
+	for _, b := range batches[:2] { // one client has left its page
+		if err := s.Shop.Deliver(ctx, s.Edge(1), b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lostAcks: the broker takes what an edge writes, and the edge does not hear of it.
+func lostAcks(ctx context.Context, s *stage.Stage) error {
+	d, err := s.Shop.Recommend(ctx, s.Edge(1))
+	if err != nil {
+		return err
+	}
+	var batches [][]history.Sent
+	for range 3 {
+		batches = append(batches, s.Shop.Adds(d, 5))
+	}
+	way := s.Link("edge-1", "kafka")
+	err = s.Fault("N6", "edge-1>kafka deaf", func() error {
+		// The connection is made and warm: only answers are lost.
+		if err := s.Shop.Deliver(ctx, s.Edge(1), s.Shop.Adds(d, 1)); err != nil {
+			return err
+		}
+		if err := way.Deafen(0); err != nil {
+			return err
+		}
+		for _, b := range batches { // a connection each: the first loss ends the one that was warm
+			s.Shop.Send(ctx, s.Edge(1), b)
+		}
+		return errors.Join(stage.Sleep(ctx, 8*time.Second), way.Heal())
+	})
+	if err != nil {
+		return err
+	}
+	for _, b := range batches {
+		if err := s.Shop.Deliver(ctx, s.Edge(2), b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stoppedBroker: the broker stands still with several connections open. What is written into them lands when it goes on, long after
+// the client was told that nothing is proved.
+func stoppedBroker(ctx context.Context, s *stage.Stage) error {
+	d, err := s.Shop.Recommend(ctx, s.Edge(1))
+	if err != nil {
+		return err
+	}
+	way := s.Link("edge-1", "kafka")
+	if err := way.Slow(40*time.Millisecond, 0); err != nil { // so that several flushes are under way at once, each on a connection
+		return err
+	}
+	err = stage.Together(16, func(int) error { return s.Shop.Deliver(ctx, s.Edge(1), s.Shop.Adds(d, 1)) })
+	if err = errors.Join(err, way.Heal()); err != nil {
+		return err
+	}
+	batch := s.Shop.Adds(d, 5)
+	err = s.Fault("N2", "kafka stopped", func() error {
+		if err := s.Kafka.Pause(); err != nil {
+			return err
+		}
+		s.Shop.Send(ctx, s.Edge(1), batch)
+		return errors.Join(stage.Sleep(ctx, 4500*time.Millisecond), s.Kafka.Continue())
+	})
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.Shop.Deliver(ctx, s.Edge(2), batch), stage.Sleep(ctx, 8*time.Second)) // whoever writes on has written by then
+}
+
+// stalledOwner: an edge stands still in the middle of a batch for longer than the lease; another one takes over.
+func stalledOwner(ctx context.Context, s *stage.Stage, point string) error {
+	d, err := s.Shop.Recommend(ctx, s.Edge(2))
+	if err != nil {
+		return err
+	}
+	if err := s.Arm(ctx, s.Edges[0], point, "stop"); err != nil {
+		return err
+	}
+	batch := s.Shop.Adds(d, 5)
+	first := make(chan struct{})
+	go func() {
+		defer close(first)
+		s.Shop.Send(ctx, s.Edge(1), batch)
+	}()
+	err = s.Fault("N2", "edge-1 stopped at "+point, func() error {
+		err := stage.Until(ctx, "stop at "+point, func() (bool, error) { return s.Edges[0].Stopped(), nil })
+		if err == nil {
+			err = s.Shop.Deliver(ctx, s.Edge(2), batch)
+		}
+		return errors.Join(err, s.Edges[0].Continue())
+	})
+	<-first
+	if err != nil {
+		return err
+	}
+	if err := stage.Sleep(ctx, 2*time.Second); err != nil {
+		return err
+	}
+	return s.Shop.Deliver(ctx, s.Edge(2), batch)
+}
+
+// crowd: many clients at once over a way that is slow enough for flushes to gather.
+func crowd(ctx context.Context, s *stage.Stage) error {
+	d, err := s.Shop.Recommend(ctx, s.Edge(1))
+	if err != nil {
+		return err
+	}
+	way := s.Link("edge-1", "kafka")
+	return s.Fault("N3", "edge-1>kafka slow", func() error {
+		if err := way.Slow(30*time.Millisecond, 5*time.Millisecond); err != nil {
+			return err
+		}
+		err := stage.Together(24, func(i int) error {
+			for range 6 {
+				if err := s.Shop.Deliver(ctx, s.Edge(1), s.Shop.Adds(d, 1+i%7)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		return errors.Join(err, way.Heal())
+	})
+}
+
+// strangers: a Decision is used at another edge at once, and in another shop, where nobody knows it.
+func strangers(ctx context.Context, s *stage.Stage) error {
+	other, err := stage.New(ctx, s.Topology, s.Merchant, nil)
+	if err != nil {
+		return err
+	}
+	for range 10 {
+		own, err := s.Shop.Recommend(ctx, s.Edge(1))
+		if err != nil {
+			return err
+		}
+		s.Shop.Send(ctx, s.Edge(2), s.Shop.Adds(own, 2))
+		foreign, err := other.Shop.Recommend(ctx, s.Edge(1))
+		if err != nil {
+			return err
+		}
+		batch := s.Shop.Adds(foreign, 2)
+		for i := range batch {
+			batch[i].Foreign = true
+		}
+		s.Shop.Send(ctx, s.Edge(2), batch)
+	}
+	return nil
+}
+
+// revokedKey: a key that an edge knows well is revoked.
+func revokedKey(ctx context.Context, s *stage.Stage) error {
+	key, err := s.Shop.Issue(ctx)
+	if err != nil {
+		return err
+	}
+	d, err := s.Shop.Recommend(ctx, s.Edge(1))
+	if err != nil {
+		return err
+	}
+	for range 3 {
+		if end := s.Shop.SendWith(ctx, key, s.Edge(1), s.Shop.Adds(d, 1)); end.Kind != history.OK {
+			return fmt.Errorf("a new key was not taken: %d %s", end.Status, end.Error)
+		}
+	}
+	if err := s.Shop.Revoke(ctx, key); err != nil {
+		return err
+	}
+	if err := stage.Sleep(ctx, 17*time.Second); err != nil {
+		return err
+	}
+	s.Shop.SendWith(ctx, key, s.Edge(1), s.Shop.Adds(d, 1))
+	return nil
+}
+
+// twoSinks: two relays fold a long queue of signals into the same few lines.
+func twoSinks(ctx context.Context, s *stage.Stage) error {
+	d, err := s.Shop.Recommend(ctx, s.Edge(1))
+	if err != nil {
+		return err
+	}
+	return s.Fault("N2", "relay-1 and relay-2 stopped", func() error {
+		for _, r := range s.Relays {
+			if err := r.Pause(); err != nil {
+				return err
+			}
+		}
+		err := stage.Together(8, func(i int) error {
+			for range 40 {
+				batch := s.Shop.Adds(d, 40)
+				slices.Reverse(batch)
+				if err := s.Shop.Deliver(ctx, s.Edge(1+i%2), batch); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		for _, r := range s.Relays {
+			err = errors.Join(err, r.Continue())
+		}
+		return err
+	})
+}
