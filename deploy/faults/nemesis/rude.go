@@ -190,7 +190,7 @@ func (n *Nemesis) rude() (Case, bool) {
 	if n.Victim == nil {
 		return Case{}, false
 	}
-	v := n.Victim(n.random)
+	v := n.Victim(rand.New(rand.NewPCG(n.Seed, n.random.Uint64()))) //nolint:gosec // how much it draws is none of the schedule's business
 	if v.Decision == "" || v.Item == "" {
 		return Case{}, false
 	}
