@@ -204,8 +204,12 @@ func (x *Topology) makeRelays(life context.Context, _ string) error {
 		}
 		r, err := x.service(life, plan{name: name, binary: "engine-relay", settings: s,
 			env: func(s services.Settings, _, admin string) []string {
-				return append(s.Relay(admin), "RELAY_KAFKA_TOPIC_PARTITIONS="+partitions, "RELAY_BACKOFF_MIN=100ms", "RELAY_BACKOFF_MAX=3s",
+				env := append(s.Relay(admin), "RELAY_KAFKA_TOPIC_PARTITIONS="+partitions, "RELAY_BACKOFF_MIN=100ms", "RELAY_BACKOFF_MAX=3s",
 					"RELAY_ENGINE_TIMEOUT=2s", "RELAY_LEASE=5s")
+				if !x.Small { // a run of a minute has no half minute to wait for Decisions that were never recorded
+					env = append(env, "RELAY_DECISION_WAIT=3s")
+				}
+				return env
 			}})
 		if err != nil {
 			return err
