@@ -45,7 +45,7 @@ func parse(args []string) (options, error) {
 	f.BoolVar(&o.redis, "redis", true, "faults of Redis too; without them no id may be accepted twice")
 	f.BoolVar(&o.hasty, "hasty", false, "short faults, and no full disks")
 	f.BoolVar(&o.keep, "keep", false, "keep the folder of a clean run too")
-	f.Float64Var(&o.rate, "rate", 700, "new signals a second, while they are answered")
+	f.Float64Var(&o.rate, "rate", 400, "new signals a second, while they are answered")
 	f.StringVar(&o.bin, "bin", "", "folder of the binaries; built when empty")
 	f.StringVar(&o.markdown, "markdown", "", "write the report as Markdown to this file")
 	f.StringVar(&o.json, "json", "", "write the report as JSON to this file")
