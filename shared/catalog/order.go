@@ -33,6 +33,18 @@ type OrderDocument struct {
 	Buyer         json.RawMessage `json:"buyer,omitempty"` // an object of free shape in canonical form
 }
 
+// WithoutBuyer returns the canonical bytes of an order without its buyer.
+func WithoutBuyer(canonical []byte, id Identity) ([]byte, error) {
+	d, err := Decode(Order, canonical)
+	if err != nil {
+		return nil, err
+	}
+	if o, ok := d.(*OrderDocument); ok {
+		o.Buyer = nil
+	}
+	return Complete(d, id), nil
+}
+
 const unprinted = "[order document]"
 
 // String hides the document.

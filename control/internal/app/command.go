@@ -24,6 +24,8 @@ control keyset new       print a fresh keyset for CONTROL_KEYSET
 control keyset add       print the keyset of standard input with a fresh key beside the primary one
 control keyset promote   print it with the newest key as the primary one
 control keyset retire    print it with the primary key alone, once nothing is sealed by another
+control privacy list     print the requests about people's data that are not completed
+control privacy done ID  end a data request that an operator has answered; what the provider sent of it goes
 control reference config print the table of CONFIG.md
 control reference metrics print the table of METRICS.md
 `
@@ -46,8 +48,12 @@ func Main(ctx context.Context, args, environ []string, in io.Reader, out, errs i
 		"keyset add":        func() error { return changeKeyset(in, out, seal.Add) },
 		"keyset promote":    func() error { return changeKeyset(in, out, seal.Promote) },
 		"keyset retire":     func() error { return changeKeyset(in, out, seal.Retire) },
+		"privacy list":      func() error { return listPrivacyRequests(ctx, environ, out) },
 		"reference config":  func() error { return emit(out, ConfigReference()) },
 		"reference metrics": func() error { return emit(out, MetricsReference()) },
+	}
+	if len(args) == 3 && args[0] == "privacy" && args[1] == "done" {
+		commands[strings.Join(args, " ")] = func() error { return endPrivacyRequest(ctx, environ, args[2], out) }
 	}
 	run, ok := commands[strings.Join(args, " ")]
 	if !ok {

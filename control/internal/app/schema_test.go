@@ -62,6 +62,12 @@ func TestMigrateIsOneCommandForMany(t *testing.T) {
 	if code, text := run("migrate", "up"); code != exitOK {
 		t.Errorf("up again: %d %s", code, text)
 	}
+	if code, text := run("privacy", "list"); code != exitOK || text != "" {
+		t.Errorf("privacy requests of an empty database: %d %s", code, text)
+	}
+	if code, text := run("privacy", "done", "whd_none"); code != exitFailed || !strings.Contains(text, "no such data request") {
+		t.Errorf("end of one that is not there: %d %s", code, text)
+	}
 	if code, _ := run("migrate", "down"); code != exitUsage {
 		t.Errorf("down: %d", code)
 	}

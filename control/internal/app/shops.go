@@ -7,6 +7,7 @@ import (
 	"storefront.internal/control/internal/ingest"
 	"storefront.internal/control/internal/jobs"
 	"storefront.internal/control/internal/postgres"
+	"storefront.internal/control/internal/privacy"
 	"storefront.internal/control/internal/shop"
 	"storefront.internal/control/internal/webhook"
 )
@@ -18,6 +19,7 @@ func (c *connectors) shopWork(p connectorParts) *jobs.ShopWork {
 		Checker:   shop.NewChecker(c.shops, postgres.NewShops(p.pool, p.inserter)),
 		Loader:    bootstrap.NewLoader(p.archive, c.shops, p.metrics.ingest, time.Now),
 		Sweeper:   p.archive,
+		Privacy:   privacy.New(postgres.NewPrivacy(p.pool), c.providers, p.logger),
 
 		CatchUpEvery: p.cfg.CatchUpEvery, ReloadEvery: p.cfg.ReloadEvery,
 	}

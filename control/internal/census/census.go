@@ -22,6 +22,8 @@ type Figures struct {
 	OldestInstallation time.Duration  // since the oldest one that is neither completed nor failed was opened
 	Loads              map[string]int // bootstrap runs, queued and running
 	StillestLoad       time.Duration  // since the one that stands still longest saved anything
+	Privacy            map[string]int // privacy requests that are not completed, by kind
+	OldestPrivacy      time.Duration  // since the oldest of them arrived
 	Jobs               map[Job]int    // those that are not done, and those that were given up
 	DaysAhead          int            // whole days ahead for which every table has its partition
 }
@@ -37,9 +39,9 @@ type Census struct {
 	store  Store
 	logger *slog.Logger
 
-	installations, loads, jobs *prometheus.GaugeVec
-	oldest, stillest, ahead    *prometheus.GaugeVec // without labels, so that they can be left out
-	up                         prometheus.Gauge
+	installations, loads, jobs, privacy    *prometheus.GaugeVec
+	oldest, stillest, ahead, oldestPrivacy *prometheus.GaugeVec // without labels, so that they can be left out
+	up                                     prometheus.Gauge
 }
 
 // New returns a Census whose figures are registered; Run fills them.
@@ -56,6 +58,10 @@ func New(store Store, logger *slog.Logger, r prometheus.Registerer) *Census {
 		loads: gauge("bootstrap_runs", "Bootstrap runs that are queued or running, by state.", "state"),
 		stillest: gauge("bootstrap_standstill_seconds",
 			"Time since the bootstrap run that stands still longest saved anything; 0 when none runs."),
+		privacy: gauge("privacy_requests",
+			"Requests of providers about people's data that are not completed, by kind (redact_customer, redact_store, data_request: an operator's task).", "kind"),
+		oldestPrivacy: gauge("oldest_privacy_request_seconds",
+			"Age of the oldest request about people's data that is not completed; 0 when there is none."),
 		jobs: gauge("jobs", "Jobs that are not done, and those that were given up (discarded), by queue and state.", "queue", "state"),
 		ahead: gauge("partition_days_ahead",
 			"Whole days ahead for which the archive and the notifications have their partitions."),
@@ -84,7 +90,7 @@ func (c *Census) take(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, every)
 	defer cancel()
 	f, err := c.store.Census(ctx)
-	for _, v := range []*prometheus.GaugeVec{c.installations, c.oldest, c.loads, c.stillest, c.jobs, c.ahead} {
+	for _, v := range []*prometheus.GaugeVec{c.installations, c.oldest, c.loads, c.stillest, c.jobs, c.ahead, c.privacy, c.oldestPrivacy} {
 		v.Reset()
 	}
 	if err != nil {
@@ -100,6 +106,10 @@ func (c *Census) take(ctx context.Context) {
 	for state, n := range f.Loads {
 		c.loads.WithLabelValues(state).Set(float64(n))
 	}
+	for kind, n := range f.Privacy {
+		c.privacy.WithLabelValues(kind).Set(float64(n))
+	}
+	c.oldestPrivacy.WithLabelValues().Set(f.OldestPrivacy.Seconds())
 	for job, n := range f.Jobs {
 		c.jobs.WithLabelValues(job.Queue, job.State).Set(float64(n))
 	}

@@ -13,6 +13,7 @@ type ShopWork struct {
 	Checker   ShopChecker
 	Loader    Loader
 	Sweeper   Sweeper
+	Privacy   PrivacyExecutor
 
 	CatchUpEvery time.Duration // how often shops are caught up with
 	ReloadEvery  time.Duration // how old the last load of a shop may be
@@ -28,6 +29,7 @@ func (w *ShopWork) add(all *river.Workers) error {
 		river.AddWorkerSafely(all, &shopCheckWorker{shops: w.Checker}),
 		river.AddWorkerSafely(all, &loadWorker{loader: w.Loader}),
 		river.AddWorkerSafely(all, &catchUpWorker{loader: w.Loader}),
+		river.AddWorkerSafely(all, &privacyWorker{requests: w.Privacy}),
 		river.AddWorkerSafely(all, &resumeLoadsWorker{sweeper: w.Sweeper}),
 		river.AddWorkerSafely(all, &catchUpsWorker{sweeper: w.Sweeper, reload: w.ReloadEvery}),
 	)

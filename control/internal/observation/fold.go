@@ -14,6 +14,7 @@ type Applied struct {
 	Digest        string
 	ObservationID ident.ObservationID
 	Fetch         int64 // the number of the fetch that is applied, of a provider's entity
+	Redacted      bool  // nothing of it is kept any more
 }
 
 // Outcome is what became of an element, before it is told to anybody.
@@ -30,10 +31,14 @@ func (b *Batch) Fold(applied map[Key]Applied) []Outcome {
 	for i := range b.Elements {
 		e := &b.Elements[i]
 		outcomes[i] = Outcome{Status: Quarantined, ObservationID: cmp.Or(b.Replays, e.ID)}
+		a := applied[e.Key()]
+		if a.Redacted { // as if it had not changed: it is not archived
+			outcomes[i] = Outcome{Duplicate, a.ObservationID}
+			continue
+		}
 		if e.Quarantined != nil {
 			continue
 		}
-		a := applied[e.Key()]
 		if e.Fetch > 0 {
 			outcomes[i] = b.number(e, &a)
 		} else if outcomes[i] = e.compare(a); outcomes[i].Status == Accepted {

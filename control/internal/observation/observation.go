@@ -77,18 +77,23 @@ type Batch struct {
 	Replays ident.ObservationID
 }
 
-// Keys returns the entities that sound elements name, each once.
+// Keys returns the entities that sound elements name, each once, and the orders that a provider's quarantined ones name: one
+// that is redacted is not archived.
 func (b *Batch) Keys() []Key {
 	seen := make(map[Key]bool, len(b.Elements))
 	keys := make([]Key, 0, len(b.Elements))
 	for i := range b.Elements {
 		e := &b.Elements[i]
-		if k := e.Key(); e.Quarantined == nil && !seen[k] {
+		if k := e.Key(); (e.Quarantined == nil || e.fetchedOrder()) && !seen[k] {
 			seen[k] = true
 			keys = append(keys, k)
 		}
 	}
 	return keys
+}
+
+func (e *Element) fetchedOrder() bool {
+	return e.Fetch > 0 && e.Entity == catalog.Order && e.ExternalID != ""
 }
 
 // Snapshot is the canonical snapshot of an accepted custom observation (spec.md "Canonical snapshot").

@@ -16,7 +16,7 @@ const selectSnapshot = `
 SELECT o.observation_id, c.provider, c.external_store_id, o.entity, o.external_id, o.revision, o.operation, o.content_digest, o.document
 FROM control.observations o
 JOIN control.connections c ON c.connection_id = o.connection_id
-WHERE o.observation_id = $1 AND o.minted_at = $2 AND o.state = 'accepted' AND c.provider = $3`
+WHERE o.observation_id = $1 AND o.minted_at = $2 AND o.state = 'accepted' AND o.redacted_at IS NULL AND c.provider = $3`
 
 // Snapshot reads operation 10.
 func (c *Catalog) Snapshot(ctx context.Context, id ident.ObservationID) (s observation.Snapshot, err error) {
@@ -32,7 +32,7 @@ const selectRaw = `
 SELECT o.raw
 FROM control.observations o
 JOIN control.connections c ON c.connection_id = o.connection_id
-WHERE o.observation_id = $1 AND o.minted_at = $2 AND o.state = 'accepted' AND c.provider <> $3`
+WHERE o.observation_id = $1 AND o.minted_at = $2 AND o.state = 'accepted' AND o.redacted_at IS NULL AND c.provider <> $3`
 
 // Raw reads operation 11.
 func (c *Catalog) Raw(ctx context.Context, id ident.ObservationID) (raw []byte, err error) {

@@ -19,7 +19,7 @@ ORDER BY entity COLLATE "C", external_id COLLATE "C"
 ON CONFLICT DO NOTHING`
 
 const lockEntityRows = `
-SELECT e.entity, e.external_id, e.revision, e.operation, e.content_digest, e.observation_id, e.fetch_seq
+SELECT e.entity, e.external_id, e.revision, e.operation, e.content_digest, e.observation_id, e.fetch_seq, e.redacted_at IS NOT NULL
 FROM control.entities e
 JOIN unnest($2::text[], $3::text[]) AS k (entity, external_id)
     ON e.entity = k.entity AND e.external_id = k.external_id
@@ -39,7 +39,7 @@ func lockEntities(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, keys []o
 	b.Queue(lockEntityRows, c, entities, externals).Query(func(rows pgx.Rows) error {
 		var k observation.Key
 		var a observation.Applied
-		_, err := pgx.ForEachRow(rows, []any{&k.Entity, &k.ExternalID, &a.Revision, &a.Operation, &a.Digest, &a.ObservationID, &a.Fetch}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&k.Entity, &k.ExternalID, &a.Revision, &a.Operation, &a.Digest, &a.ObservationID, &a.Fetch, &a.Redacted}, func() error {
 			applied[k] = a
 			return nil
 		})

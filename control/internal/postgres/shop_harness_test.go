@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -21,6 +22,7 @@ import (
 	"storefront.internal/control/internal/jobs"
 	"storefront.internal/control/internal/observation"
 	"storefront.internal/control/internal/postgres"
+	"storefront.internal/control/internal/privacy"
 	"storefront.internal/control/internal/provider"
 	"storefront.internal/control/internal/seal"
 	shops "storefront.internal/control/internal/shop"
@@ -87,11 +89,17 @@ func (*scripted) Verify(secrets []settings.Secret, signature string, body []byte
 func (*scripted) Ping(body []byte) bool { return string(body) == "webhook_id=7" }
 
 func (*scripted) Topic(_ string, body []byte) (provider.Topic, error) {
-	var t struct{ Store, Event, ID string }
+	var t struct {
+		Store, Event, ID string
+		Entity           catalog.Entity
+		Orders           []string
+		Customer         provider.Customer
+	}
 	if err := json.Unmarshal(body, &t); err != nil {
 		return provider.Topic{}, &provider.Malformed{Reason: "body"}
 	}
-	return provider.Topic{Kind: provider.Kind(t.Event), Entity: catalog.Product, ExternalID: t.ID, ExternalStoreID: t.Store}, nil
+	return provider.Topic{Kind: provider.Kind(t.Event), Entity: cmp.Or(t.Entity, catalog.Product), ExternalID: t.ID, ExternalStoreID: t.Store,
+		Orders: t.Orders, Customer: t.Customer}, nil
 }
 
 func (s *scripted) Fetch(_ context.Context, _ provider.Store, _ catalog.Entity, id string) (provider.Fetched, error) {
@@ -164,6 +172,7 @@ type market struct {
 	opener   *shops.Shops
 	checker  *shops.Checker
 	ingest   *ingest.Service
+	privacy  *privacy.Service
 	endpoint ident.EndpointID
 }
 
@@ -207,6 +216,7 @@ func newMarket(t testing.TB) *market {
 	m.ingest = ingest.New(m.catalog, m.opener, metrics, time.Now)
 	m.loads = bootstrap.New(m.catalog, time.Now)
 	m.loader = bootstrap.NewLoader(m.catalog, m.opener, metrics, time.Now)
+	m.privacy = privacy.New(postgres.NewPrivacy(pool), registry, slog.New(slog.DiscardHandler))
 	m.hooks = webhook.New(postgres.NewWebhooks(pool, inserter), registry, book, webhook.NewMetrics(prometheus.NewRegistry()), time.Now)
 	return m
 }
@@ -225,7 +235,7 @@ func (m *market) work() {
 	runner := jobs.NewRunner(jobs.Config{
 		Pool: pool, Items: noPush{}, Recomposer: m.catalog, Archive: m.catalog, Logger: slog.New(slog.DiscardHandler),
 		Shops: &jobs.ShopWork{
-			Refresher: m.ingest, Checker: m.checker, Loader: m.loader, Sweeper: m.catalog, CatchUpEvery: time.Hour, ReloadEvery: day,
+			Refresher: m.ingest, Checker: m.checker, Loader: m.loader, Sweeper: m.catalog, Privacy: m.privacy, CatchUpEvery: time.Hour, ReloadEvery: day,
 		},
 	})
 	ctx, cancel := context.WithCancel(context.Background())

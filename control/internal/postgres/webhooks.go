@@ -22,6 +22,7 @@ type WebhookJobs interface {
 	EnqueueRefresh(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, key observation.Key) error
 	EnqueueShopCheck(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, uninstalled bool) error
 	EnqueueCatchUp(ctx context.Context, tx pgx.Tx, c ident.ConnectionID) error
+	EnqueuePrivacyRequest(ctx context.Context, tx pgx.Tx, id ident.DeliveryID) error
 }
 
 // Webhooks is the part of schema control where notifications arrive.
@@ -66,21 +67,30 @@ const markEntity = `
 INSERT INTO control.entities AS e (connection_id, entity, external_id, dirty_seq)
 VALUES ($1, $2, $3, 1)
 ON CONFLICT (connection_id, entity, external_id) DO UPDATE
-SET dirty_seq = e.dirty_seq + 1`
+SET dirty_seq = e.dirty_seq + 1
+RETURNING redacted_at IS NOT NULL`
 
-// Deliver implements webhook.Store.
+const insertPrivacyRequest = `
+INSERT INTO control.privacy_requests (request_id, connection_id, kind, orders)
+VALUES ($1, $2, $3, $4)`
+
+// Deliver implements webhook.Store. Of a notification of a redacted order nothing but its arrival is kept.
 func (w *Webhooks) Deliver(ctx context.Context, d *webhook.Delivery) error {
 	minted, _ := ident.MintedAt(string(d.ID))
 	err := pg.InTx(ctx, w.pool, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, insertDelivery, d.ID, minted, d.Endpoint.ConnectionID, d.Endpoint.ID,
-			hint(d.Request.Topic), hint(d.Request.DeliveryID), hint(d.Request.TriggeredAt), d.Request.Body)
-		if err != nil {
-			return err
-		}
 		if _, err := tx.Exec(ctx, hearShop, d.Endpoint.ConnectionID); err != nil {
 			return err
 		}
-		err = w.setOff(ctx, tx, d)
+		redacted, err := w.setOff(ctx, tx, d)
+		if err != nil {
+			return err
+		}
+		body := d.Request.Body
+		if redacted {
+			body = []byte{}
+		}
+		_, err = tx.Exec(ctx, insertDelivery, d.ID, minted, d.Endpoint.ConnectionID, d.Endpoint.ID,
+			hint(d.Request.Topic), hint(d.Request.DeliveryID), hint(d.Request.TriggeredAt), body)
 		crashpoint.Hit(crashpoint.WebhookBeforeCommit)
 		return err
 	})
@@ -91,21 +101,26 @@ func (w *Webhooks) Deliver(ctx context.Context, d *webhook.Delivery) error {
 }
 
 // setOff enqueues behind the mark: under the lock of the entity's row, the job that would take the mark is either running
-// and sees it, or completed and out of the way.
-func (w *Webhooks) setOff(ctx context.Context, tx pgx.Tx, d *webhook.Delivery) error {
+// and sees it, or completed and out of the way. redacted says that the entity's data may not be kept.
+func (w *Webhooks) setOff(ctx context.Context, tx pgx.Tx, d *webhook.Delivery) (redacted bool, err error) {
 	c := d.Endpoint.ConnectionID
 	switch d.Kind {
 	case provider.Changed, provider.Deleted:
-		if _, err := tx.Exec(ctx, markEntity, c, d.Key.Entity, d.Key.ExternalID); err != nil {
-			return err
+		if err := tx.QueryRow(ctx, markEntity, c, d.Key.Entity, d.Key.ExternalID).Scan(&redacted); err != nil || redacted {
+			return redacted, err
 		}
-		return w.jobs.EnqueueRefresh(ctx, tx, c, d.Key)
+		return false, w.jobs.EnqueueRefresh(ctx, tx, c, d.Key)
 	case provider.Uninstalled, provider.Suspended, provider.Resumed:
-		return w.jobs.EnqueueShopCheck(ctx, tx, c, d.Kind == provider.Uninstalled)
+		return false, w.jobs.EnqueueShopCheck(ctx, tx, c, d.Kind == provider.Uninstalled)
 	case provider.Unclear:
-		return w.jobs.EnqueueCatchUp(ctx, tx, c)
-	default: // privacy requests and what is of no interest: the archive has them
-		return nil
+		return false, w.jobs.EnqueueCatchUp(ctx, tx, c)
+	case provider.RedactCustomer, provider.RedactStore, provider.DataRequest:
+		if _, err := tx.Exec(ctx, insertPrivacyRequest, d.ID, c, d.Kind, append([]string{}, d.Orders...)); err != nil {
+			return false, err
+		}
+		return false, w.jobs.EnqueuePrivacyRequest(ctx, tx, d.ID)
+	default: // what is of no interest: the archive has it
+		return false, nil
 	}
 }
 

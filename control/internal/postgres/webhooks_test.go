@@ -208,9 +208,9 @@ func TestWhatANotificationSetsOff(t *testing.T) {
 		event(provider.Uninstalled, ""):                   "shop_check",
 		event(provider.Suspended, ""):                     "shop_check",
 		event(provider.Resumed, ""):                       "shop_check",
-		event(provider.RedactCustomer, ""):                "",
-		event(provider.RedactStore, ""):                   "",
-		event(provider.DataRequest, ""):                   "",
+		event(provider.RedactCustomer, ""):                "privacy_request",
+		event(provider.RedactStore, ""):                   "privacy_request",
+		event(provider.DataRequest, ""):                   "privacy_request",
 		event(provider.Ignored, ""):                       "",
 	} {
 		m := newMarket(t)

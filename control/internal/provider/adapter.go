@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"storefront.internal/shared/catalog"
@@ -76,7 +77,7 @@ const (
 	Uninstalled    Kind = "uninstalled"     // to be confirmed: Profile answers *Refused
 	Suspended      Kind = "suspended"       // to be confirmed: Profile answers *Paused
 	Resumed        Kind = "resumed"         // to be confirmed: Profile answers
-	RedactCustomer Kind = "redact_customer" // a privacy request; Topic.Orders are those to erase
+	RedactCustomer Kind = "redact_customer" // a privacy request; Topic.Orders are those that it names
 	RedactStore    Kind = "redact_store"
 	DataRequest    Kind = "data_request"
 	Ping           Kind = "ping"    // says that the address works
@@ -93,8 +94,21 @@ type Topic struct {
 	// ExternalStoreID is the store that a signed body names, "" when it names none. One secret signs for every store of an
 	// app, so a caller compares it with the store of the endpoint.
 	ExternalStoreID string
-	Orders          []string // external ids, of RedactCustomer
+	Orders          []string // external ids, of RedactCustomer and DataRequest
+	Customer        Customer // of RedactCustomer and DataRequest
 }
+
+// Customer is whom a privacy request is about, as far as the provider says. It prints as a placeholder.
+type Customer struct{ ID, Email, Phone, Identification string }
+
+// String hides the customer.
+func (Customer) String() string { return "[customer]" }
+
+// GoString hides the customer.
+func (Customer) GoString() string { return "[customer]" }
+
+// LogValue hides the customer.
+func (Customer) LogValue() slog.Value { return slog.StringValue("[customer]") }
 
 // Subscription is one notification that a provider was asked to send.
 type Subscription struct {

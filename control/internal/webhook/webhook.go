@@ -7,6 +7,8 @@
 // An unknown endpoint, another provider's and a wrong signature are answered alike and take the same path: the endpoint is
 // looked up, and a signature is computed as often, whatever is known by then. A topic is never believed.
 //
+// A privacy request (redact, data request) is written down with its job; package privacy executes it.
+//
 // The package refuses to call a provider, to find doubles (a body that comes again may tell of another change), and to
 // log a body.
 package webhook
@@ -55,6 +57,7 @@ type Delivery struct {
 	Request  *Request
 	Kind     provider.Kind
 	Key      observation.Key // of Changed and Deleted
+	Orders   []string        // of a privacy request: external ids that it names
 }
 
 // Store is where deliveries live.
@@ -170,6 +173,11 @@ func (d *Delivery) read(adapter provider.Adapter) (ours bool) {
 		return false
 	}
 	d.Kind = t.Kind
+	for _, id := range t.Orders {
+		if fetchable(observation.Key{Entity: catalog.Order, ExternalID: id}) {
+			d.Orders = append(d.Orders, id)
+		}
+	}
 	if t.Kind == provider.Changed || t.Kind == provider.Deleted {
 		d.Key = observation.Key{Entity: t.Entity, ExternalID: t.ExternalID}
 		if !fetchable(d.Key) {

@@ -89,7 +89,7 @@ type Config struct {
 const (
 	poll      = time.Second
 	pause     = 100 * time.Millisecond // while somebody sends
-	life      = 30 * time.Second       // of a claim
+	life      = 20 * time.Second       // of a claim
 	mostAtOne = 100                    // requests that are worked on at a time
 	chunk     = 1000                   // rows of a transaction
 )

@@ -48,6 +48,9 @@ func TestTopics(t *testing.T) {
 		{"inventory_levels/update", `{"inventory_item_id":1}`, provider.Topic{Kind: provider.Ignored}},
 		{"app/uninstalled", `{"id":1,"myshopify_domain":"demo.myshopify.com"}`, provider.Topic{Kind: provider.Uninstalled, ExternalStoreID: "demo.myshopify.com"}},
 		{"shop/redact", `{"shop_id":1,"shop_domain":"demo.myshopify.com"}`, provider.Topic{Kind: provider.RedactStore, ExternalStoreID: "demo.myshopify.com"}},
+		{"shop/redact", `{"id":5,"shop_domain":"d"}`, provider.Topic{Kind: provider.Unclear, ExternalStoreID: "d"}},
+		{"shop/redact", `{"shop_domain":"d","customer":{"id":1}}`, provider.Topic{Kind: provider.Unclear, ExternalStoreID: "d"}},
+		{"customers/redact", `{"shop_domain":"d"}`, provider.Topic{Kind: provider.Unclear, ExternalStoreID: "d"}},
 		{"customers/data_request", `{"shop_domain":"d","customer":{"email":"x@y.example"}}`, provider.Topic{Kind: provider.DataRequest, ExternalStoreID: "d"}},
 		{"customers/redact", `{"shop_domain":"d","customer":{"email":"x@y.example"},"orders_to_redact":[299938,"280263"]}`, provider.Topic{Kind: provider.RedactCustomer, ExternalStoreID: "d", Orders: []string{"299938", "280263"}}},
 	} {

@@ -19,11 +19,13 @@ func (*Adapter) Topics() []string {
 // kind the resource is, and of a deletion the body is a number.
 func (*Adapter) Topic(hint string, body []byte) (provider.Topic, error) {
 	var n struct {
-		ID          payload.ID   `json:"id"`
-		GlobalID    payload.Text `json:"admin_graphql_api_id"`
-		ShopDomain  payload.Text `json:"shop_domain"`
-		MyshopifyID payload.Text `json:"myshopify_domain"`
-		Orders      []payload.ID `json:"orders_to_redact"`
+		ID          payload.ID       `json:"id"`
+		GlobalID    payload.Text     `json:"admin_graphql_api_id"`
+		ShopDomain  payload.Text     `json:"shop_domain"`
+		MyshopifyID payload.Text     `json:"myshopify_domain"`
+		Customer    payload.Customer `json:"customer"`
+		Redact      []payload.ID     `json:"orders_to_redact"`
+		Requested   []payload.ID     `json:"orders_requested"`
 	}
 	if err := remote.Shape(payload.Decode(body, &n)); err != nil {
 		return provider.Topic{}, &provider.Malformed{Reason: "notification"}
@@ -35,20 +37,18 @@ func (*Adapter) Topic(hint string, body []byte) (provider.Topic, error) {
 	hint = strings.ToLower(strings.TrimSpace(hint))
 	subject, event, _ := strings.Cut(hint, "/")
 	t := provider.Topic{ExternalStoreID: string(n.ShopDomain + n.MyshopifyID)}
-	switch hint {
-	case "app/uninstalled":
+	someone := n.Customer.There || len(n.Redact) > 0
+	switch {
+	case hint == "app/uninstalled":
 		t.Kind = provider.Uninstalled
-	case "shop/redact":
+	case private(hint) && (id != "" || hint == "shop/redact" && someone || hint == "customers/redact" && !someone):
+		t.Kind = provider.Unclear // the body, which alone is signed, is not of that form
+	case hint == "shop/redact":
 		t.Kind = provider.RedactStore
-	case "customers/data_request":
-		t.Kind = provider.DataRequest
-	case "customers/redact":
-		t.Kind = provider.RedactCustomer
-		for _, id := range n.Orders {
-			if id.Some() {
-				t.Orders = append(t.Orders, string(id))
-			}
-		}
+	case hint == "customers/data_request":
+		t.Kind, t.Orders, t.Customer = provider.DataRequest, payload.Known(n.Requested), n.Customer.Customer
+	case hint == "customers/redact":
+		t.Kind, t.Orders, t.Customer = provider.RedactCustomer, payload.Known(n.Redact), n.Customer.Customer
 	default:
 		t.Kind, t.Entity = subjectOf(subject, event, kind)
 		if t.Entity != "" && id == "" {
@@ -59,6 +59,11 @@ func (*Adapter) Topic(hint string, body []byte) (provider.Topic, error) {
 		}
 	}
 	return t, nil
+}
+
+// private reports whether a topic is a privacy request. Only the unsigned header says so, so the body has to look like it.
+func private(hint string) bool {
+	return hint == "shop/redact" || hint == "customers/redact" || hint == "customers/data_request"
 }
 
 // subjectOf decides by the hint, and by the type of the global id where there is none.

@@ -1,6 +1,7 @@
 package tiendanube
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -60,6 +61,15 @@ func TestTopics(t *testing.T) {
 	redact, err := new(Adapter).Topic("customers/redact", []byte(`{"store_id":1,"customer":{"id":2,"email":"x@y.example"},"orders_to_redact":[213,"214",0]}`))
 	if err != nil || redact.Kind != provider.RedactCustomer || strings.Join(redact.Orders, ",") != "213,214" {
 		t.Errorf("redact: %+v, %v", redact, err)
+	}
+	if redact.Customer.ID != "2" || redact.Customer.Email != "x@y.example" || strings.Contains(fmt.Sprintf("%v %+v %#v", redact, redact, redact), "x@y") {
+		t.Errorf("the customer of %+v", redact)
+	}
+	// Only the header says that it is a privacy request: a body of another form that is signed does not become one.
+	for hint, body := range map[string]string{"store/redact": `{"store_id":1,"customer":{}}`, "customers/redact": `{"store_id":1}`, "customers/data_request": `{"store_id":1,"id":5}`} {
+		if got, err := new(Adapter).Topic(hint, []byte(body)); err != nil || got.Kind != provider.Unclear {
+			t.Errorf("%s of %s: %+v, %v", hint, body, got, err)
+		}
 	}
 	for hint, want := range map[string]provider.Kind{"store/redact": provider.RedactStore, "customers/data_request": provider.DataRequest, "": provider.Unclear} {
 		if got, err := new(Adapter).Topic(hint, []byte(`{"store_id":1}`)); err != nil || got.Kind != want {

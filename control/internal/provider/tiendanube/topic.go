@@ -19,10 +19,12 @@ func (*Adapter) Topics() []string {
 // names none (the privacy requests).
 func (*Adapter) Topic(hint string, body []byte) (provider.Topic, error) {
 	var n struct {
-		Store  payload.ID   `json:"store_id"`
-		Event  payload.Text `json:"event"`
-		ID     payload.ID   `json:"id"`
-		Orders []payload.ID `json:"orders_to_redact"`
+		Store     payload.ID       `json:"store_id"`
+		Event     payload.Text     `json:"event"`
+		ID        payload.ID       `json:"id"`
+		Customer  payload.Customer `json:"customer"`
+		Redact    []payload.ID     `json:"orders_to_redact"`
+		Requested []payload.ID     `json:"orders_requested"`
 	}
 	if err := remote.Shape(payload.Decode(body, &n)); err != nil {
 		return provider.Topic{}, &provider.Malformed{Reason: "notification"}
@@ -40,12 +42,13 @@ func (*Adapter) Topic(hint string, body []byte) (provider.Topic, error) {
 		if !n.ID.Some() {
 			return provider.Topic{Kind: provider.Unclear, ExternalStoreID: t.ExternalStoreID}, nil
 		}
-	case provider.RedactCustomer:
-		for _, id := range n.Orders {
-			if id.Some() {
-				t.Orders = append(t.Orders, string(id))
-			}
+	case provider.RedactStore, provider.RedactCustomer, provider.DataRequest:
+		someone := n.Customer.There || len(n.Redact) > 0
+		if n.ID.Some() || t.Kind == provider.RedactStore && someone || t.Kind == provider.RedactCustomer && !someone {
+			t.Kind = provider.Unclear // only the header says so, and the body, which alone is signed, is not of that form
+			break
 		}
+		t.Orders, t.Customer = payload.Known(append(n.Redact, n.Requested...)), n.Customer.Customer
 	}
 	return t, nil
 }
