@@ -89,9 +89,32 @@ func (s *Shop) Send(ctx context.Context, edge Place, batch []history.Sent) histo
 
 // SendWith sends a batch with another key.
 func (s *Shop) SendWith(ctx context.Context, key services.Key, edge Place, batch []history.Sent) history.Event {
+	return s.send(ctx, key, edge, batch, "")
+}
+
+// Visit sends a signal of a visitor who may be forgotten: it has no canary.
+func (s *Shop) Visit(ctx context.Context, edge Place, decision, visitor string) history.Event {
+	one := s.Signal(decision, "impression", "")
+	one.Canary = ""
+	return s.send(ctx, s.Key, edge, []history.Sent{one}, visitor)
+}
+
+// Forget asks for the erasure of a visitor (E9).
+func (s *Shop) Forget(ctx context.Context, visitor string) error {
+	end, _ := s.do(ctx, history.Probe, http.MethodDelete, s.api.BaseURL+"/internal/v1/connections/"+s.Connection+"/visitors/"+visitor, s.api.ConnectorToken, nil)
+	if end.Kind != history.OK {
+		return fmt.Errorf("the erasure was not taken: %d %s", end.Status, end.Error)
+	}
+	return nil
+}
+
+func (s *Shop) send(ctx context.Context, key services.Key, edge Place, batch []history.Sent, visitor string) history.Event {
 	all := make([]map[string]any, len(batch))
 	for i, b := range batch {
 		all[i] = wire(b)
+		if visitor != "" {
+			all[i]["visitor"] = map[string]string{"visitor_id": visitor}
+		}
 	}
 	body, err := json.Marshal(map[string]any{"signals": all})
 	if err != nil {

@@ -37,7 +37,7 @@ func Points() map[string][]string {
 	return map[string][]string{
 		stage.Edge: {crashpoint.IntakeBeforeClaim, crashpoint.IntakeClaimed, crashpoint.IntakeProduced, crashpoint.IntakeConfirmed, crashpoint.ItemLoaded},
 		stage.Relay: {crashpoint.SinkBeforeCommit, crashpoint.SinkAfterCommit, crashpoint.SinkCommitted, crashpoint.DeliverLeased, crashpoint.DeliverSent,
-			crashpoint.DeliverAnswered, crashpoint.DeliverSettled},
+			crashpoint.DeliverAnswered, crashpoint.DeliverSettled, crashpoint.EraseChunk},
 		stage.Control: {crashpoint.ObserveBeforeCommit, crashpoint.ObserveAfterCommit, crashpoint.WebhookBeforeCommit, crashpoint.WebhookAfterCommit,
 			crashpoint.FetchBegun, crashpoint.FetchAnswered, crashpoint.FetchBeforeCommit, crashpoint.FetchApplied, crashpoint.PageAnswered,
 			crashpoint.PageBeforeCommit, crashpoint.PageAfterCommit, crashpoint.KeyCommitted, crashpoint.KeyWritten, crashpoint.ItemsRead,

@@ -22,7 +22,7 @@ type traffic struct {
 	redis  *redis.Client
 }
 
-// another is one turn: signals, an item, a key, a change at the provider, a load, an installation.
+// another is one turn: signals, a visitor who is forgotten, an item, a key, a change at the provider, a load, an installation.
 func (t *traffic) another(ctx context.Context) error {
 	t.turn++
 	d, err := t.Shop.Recommend(ctx, t.Edge(2)) // which nobody kills
@@ -35,7 +35,7 @@ func (t *traffic) another(ctx context.Context) error {
 			return err
 		}
 	}
-	return errors.Join(t.item(ctx), t.key(ctx), t.entity(ctx))
+	return errors.Join(t.visitor(ctx, d), t.item(ctx), t.key(ctx), t.entity(ctx))
 }
 
 // again does what the policy says about signals.
@@ -60,6 +60,13 @@ func (t *traffic) tried(ctx context.Context, call func() error) error {
 			return errors.Join(e, err)
 		}
 	}
+}
+
+// visitor comes once and is forgotten.
+func (t *traffic) visitor(ctx context.Context, decision string) error {
+	name := fmt.Sprintf("vis_forgotten-%d", t.turn)
+	t.Shop.Visit(ctx, t.Edge(2), decision, name)
+	return t.tried(ctx, func() error { return t.Shop.Forget(ctx, name) })
 }
 
 // item delivers a product and reads it from an edge that finds nothing in Redis.
