@@ -72,7 +72,7 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 		return nil, err
 	}
 	b := &Broker{Process: p, addr: project.Loopback(cfg.Port)}
-	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, cfg.patience())
 	defer cancel()
 	if err := p.WaitReady(ctx, b.ping); err != nil {
 		p.Kill()
@@ -80,6 +80,9 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	}
 	return b, nil
 }
+
+// patience is how long a broker may take: those of a cluster wait for each other, and elect a leader.
+func (c Config) patience() time.Duration { return time.Duration(1+len(c.Voters)) * 90 * time.Second }
 
 // Addr is where the broker listens.
 func (b *Broker) Addr() string { return b.addr }
@@ -153,6 +156,9 @@ func (c Config) properties() string {
 		fmt.Sprint("share.coordinator.state.topic.min.isr=", inSync),
 		"group.initial.rebalance.delay.ms=0",
 		"",
+	}
+	if len(c.Voters) > 0 { // on a small machine the elections of the default second never end
+		lines = append(lines, "controller.quorum.election.timeout.ms=4000", "controller.quorum.fetch.timeout.ms=8000", "")
 	}
 	return strings.Join(lines, "\n")
 }
