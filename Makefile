@@ -64,6 +64,10 @@ faults-sweep: build ## Kill at every crash point, at two hits, with every way of
 bench: build ## Run the benchmarks (BENCH=pattern)
 	bin/local exec -- go test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem $$(go list work | grep -v '/deploy/systemtest')
 
+.PHONY: observe-live
+observe-live: build ## Run every dashboard query and alert on a real Prometheus over a stack under load; provoke three alerts
+	bin/observability live .
+
 .PHONY: fuzz
 fuzz: build ## Run each fuzz target for FUZZTIME (30s)
 	bin/local exec -- .ci/fuzz $(FUZZTIME)
