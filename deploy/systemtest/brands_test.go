@@ -14,13 +14,16 @@ type brand struct {
 	credential                string // of an access token, behind what the fake knows it by
 	subscriptions             int    // how many are wanted
 	created, updated, deleted string // topics of products
+	ordered                   string // topic of orders
 	patch                     func(id int64, title, price string) map[string]any
 	facts                     func(doc []byte) (facts, error)
+	order                     func(buyer, email string) map[string]any
+	broken                    map[string]any // makes an order one that nobody can read
 }
 
 func (b brand) storeID(id string) string { return id + b.suffix }
 
-func (b brand) token() string { return "demo-" + randomHex(8) + b.credential }
+func (b brand) token() string { return "demo-" + canary + randomHex(8) + b.credential }
 
 func brands() []brand {
 	return []brand{
@@ -30,16 +33,22 @@ func brands() []brand {
 			patch: func(id int64, title, price string) map[string]any {
 				return map[string]any{"name": map[string]string{"es": title}, "variants": []any{map[string]any{"id": id*100 + 1, "price": price, "promotional_price": nil}}}
 			},
-			facts: tiendanubeFacts,
+			facts: tiendanubeFacts, ordered: "order/updated", broken: map[string]any{"total": canary + "amount"},
+			order: func(buyer, email string) map[string]any {
+				return map[string]any{"customer": map[string]any{"id": 9, "name": buyer, "email": email}, "contact_name": buyer, "contact_email": email}
+			},
 		}, {
 			name: "shopify", language: "en", currency: "USD", subscriptions: 11, suffix: ".myshopify.com",
 			created: "products/create", updated: "products/update", deleted: "products/delete",
 			patch: func(id int64, title, price string) map[string]any {
 				return map[string]any{"title": title, "variants": []any{map[string]any{"id": id*100 + 1, "price": price, "compare_at_price": nil}}}
 			},
-			facts: shopifyFacts,
+			facts: shopifyFacts, ordered: "orders/updated", broken: map[string]any{"total_price": canary + "amount"},
+			order: func(buyer, email string) map[string]any {
+				return map[string]any{"email": email, "customer": map[string]any{"id": 9, "first_name": buyer, "email": email}}
+			},
 		}, {
-			name: "woocommerce", language: "es", currency: "ARS", subscriptions: 6, suffix: ".shop.example", credential: ":secret",
+			name: "woocommerce", language: "es", currency: "ARS", subscriptions: 6, suffix: ".shop.example", credential: ":" + canary + "secret",
 			created: "product.created", updated: "product.updated", deleted: "product.deleted",
 			patch: func(id int64, title, price string) map[string]any {
 				offer := map[string]any{"id": id*100 + 1, "regular_price": price, "price": price, "sale_price": "", "on_sale": false}
@@ -50,7 +59,10 @@ func brands() []brand {
 				delete(offer, "id")
 				return offer
 			},
-			facts: woocommerceFacts,
+			facts: woocommerceFacts, ordered: "order.updated", broken: map[string]any{"total": canary + "amount"},
+			order: func(buyer, email string) map[string]any {
+				return map[string]any{"billing": map[string]any{"first_name": buyer, "email": email}}
+			},
 		},
 	}
 }

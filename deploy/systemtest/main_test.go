@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,14 +54,20 @@ func runTests(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	h := &house{server: server, redis: redis, kafka: kafka, logs: filepath.Join(dir, "logs"), keyset: filepath.Join(dir, "keyset.json")}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
 	if err := h.prepare(ctx, dir); err != nil {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, h.exec(context.Background(), "DROP DATABASE "+h.template)) }()
 	shared = h
+	told := &tattler{next: http.DefaultTransport}
+	http.DefaultClient.Transport = told // of package services
+	wire.Transport = &tattler{next: wire.Transport, report: told}
 	code = m.Run()
+	if err := told.err(); err != nil {
+		return max(code, 1), err
+	}
 	if code != 0 {
 		fmt.Fprintln(os.Stderr, "logs of the processes:", h.logs)
 		return code, nil
@@ -132,8 +139,8 @@ func (h *house) settings(database string) services.Settings {
 	return services.Settings{
 		Bin: h.plain, Database: database, RedisAddr: h.redis, KafkaBrokers: h.kafka, ErrorsBase: "https://errors.example/",
 		DecisionKeys: "k1:" + strings.Repeat("QUJD", 11), KeysetFile: h.keyset,
-		ConnectorToken: strings.Repeat("connector-", 4), BackendToken: strings.Repeat("backend-", 5),
-		EngineToken: strings.Repeat("engine-", 5), Pepper: strings.Repeat("pepper-", 5), EngineSecret: "engine-secret-1",
+		ConnectorToken: canary + strings.Repeat("connector-", 4), BackendToken: canary + strings.Repeat("backend-", 5),
+		EngineToken: canary + strings.Repeat("engine-", 5), Pepper: canary + strings.Repeat("pepper-", 5), EngineSecret: canary + "engine-secret-1",
 	}
 }
 

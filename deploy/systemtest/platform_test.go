@@ -33,7 +33,7 @@ type platform struct {
 
 const (
 	platformApp    = "4242"
-	platformSecret = "platform-secret-1"
+	platformSecret = canary + "platform-secret-1"
 )
 
 func newPlatform(t *testing.T, c fake.Config) *platform {

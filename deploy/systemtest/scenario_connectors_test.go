@@ -30,7 +30,7 @@ func TestConnectors(t *testing.T) {
 	for name, f := range map[string]func(s *store, edge *node){
 		"a change is told": changeIsTold, "webhooks are doubled": doubledWebhooks, "webhooks are forged": forgedWebhooks,
 		"webhooks are lost": lostWebhooks, "a deletion": deletionIsConfirmed, "installing again": installedAgain,
-		"readme": readmeConnectsAShop,
+		"readme": readmeConnectsAShop, "buyers": buyersStayPrivate,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -170,9 +170,7 @@ func lostWebhooks(s *store, edge *node) {
 	t := s.t
 	s.change("1001", "Sin aviso")
 	s.change("9002", "Nacido sin aviso")
-	_, err := s.x.pool.Exec(t.Context(), `INSERT INTO control.river_job (kind, args, max_attempts, queue)
-		VALUES ('catch_up', jsonb_build_object('connection_id', $1::text), 5, 'shop_load')`, s.connection)
-	check(t, err)
+	s.catchesUp()
 	s.reads(t, edge, s.item("1001"), "the change", titled("Sin aviso"))
 	s.reads(t, edge, s.item("9002"), "the new product", titled("Nacido sin aviso"))
 	s.debug(http.MethodDelete, "products/9002", nil, nil)
@@ -248,4 +246,46 @@ func (s *store) awaitState(want string) {
 		}
 		return err
 	})
+}
+
+// buyersStayPrivate: orders are stored with their buyers, which nothing else may tell of: what a webhook named, what nobody told and a
+// catch-up found, and what cannot be read and lies in quarantine. Whether logs, figures, jobs and errors keep it to themselves is
+// looked at when the deployment ends (canary_test.go).
+func buyersStayPrivate(s *store, _ *node) {
+	for _, b := range brands() {
+		o := s.x.opensAt(s.p, b)
+		o.loaded()
+		stored := func(order, state string) func() error {
+			return func() error {
+				n := s.x.number(`SELECT count(*) FROM control.observations WHERE connection_id = $1 AND entity = 'order' AND external_id = $2
+					AND state = $3 AND position($4::bytea IN raw) > 0`, o.connection, order, state, []byte(canary))
+				if n == 0 {
+					return fmt.Errorf("order %s of %s is not there", order, b.name)
+				}
+				return nil
+			}
+		}
+		o.debug(http.MethodPut, "orders/500001", b.order(canary+"buyer", canary+"buyer@mail.example"), nil)
+		o.debug(http.MethodPut, "orders/500002", b.broken, nil)
+		for _, order := range []string{"500001", "500002"} {
+			o.announce(webhook{Topic: b.ordered, ExternalID: order}, http.StatusAccepted)
+		}
+		eventually(s.t, 30*time.Second, "an order", stored("500001", "accepted"))
+		eventually(s.t, 30*time.Second, "an order that cannot be read", stored("500002", "quarantined"))
+		o.debug(http.MethodPut, "orders/500003", b.order(canary+"untold", canary+"untold@mail.example"), nil)
+		o.catchesUp()
+		eventually(s.t, 30*time.Second, "an order that nobody told of", stored("500003", "accepted"))
+		n := s.x.number("SELECT count(*) FROM control.observations WHERE connection_id = $1 AND reason LIKE '%' || $2 || '%'", o.connection, canary)
+		if n != 0 {
+			s.t.Errorf("%s: the quarantine's reason quotes what is wrong", b.name)
+		}
+	}
+}
+
+// catchesUp has the store caught up with now, which else comes by itself.
+func (s *store) catchesUp() {
+	s.t.Helper()
+	_, err := s.x.pool.Exec(s.t.Context(), `INSERT INTO control.river_job (kind, args, max_attempts, queue)
+		VALUES ('catch_up', jsonb_build_object('connection_id', $1::text), 5, 'shop_load')`, s.connection)
+	check(s.t, err)
 }

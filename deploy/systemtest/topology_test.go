@@ -75,12 +75,13 @@ func (x *topology) open() {
 func (x *topology) startControl() *node {
 	x.t.Helper()
 	n := x.start("control", x.settings.Bin, func(listen, admin string) []string {
-		return append(x.settings.Control(listen, admin), "CONTROL_REDIS_PREFIX="+x.name+":")
+		return append(x.settings.Control(listen, admin), "CONTROL_REDIS_PREFIX="+x.name+":", "CONTROL_LOG_LEVEL=DEBUG")
 	})
 	x.api = services.Internal{BaseURL: n.url, ConnectorToken: x.settings.ConnectorToken, BackendToken: x.settings.BackendToken}
 	x.control = n
 	x.engine.ReadSnapshots(n.url, x.settings.EngineToken)
 	x.t.Cleanup(x.soundSnapshots)
+	x.t.Cleanup(x.keepsJobs)
 	return n
 }
 
@@ -88,7 +89,7 @@ func (x *topology) startControl() *node {
 func (x *topology) edge(extra ...string) *node {
 	x.t.Helper()
 	return x.start("edge", x.binaries(extra), func(listen, admin string) []string {
-		return append(append(x.settings.Edge(listen, admin), "EDGE_REDIS_PREFIX="+x.name+":", "EDGE_ENGINE_DEADLINE=5s"), extra...)
+		return append(append(x.settings.Edge(listen, admin), "EDGE_REDIS_PREFIX="+x.name+":", "EDGE_ENGINE_DEADLINE=5s", "EDGE_LOG_LEVEL=DEBUG"), extra...)
 	})
 }
 
@@ -98,7 +99,7 @@ func (x *topology) relay(extra ...string) *node {
 	x.tells = x.settings.EngineURL != ""
 	return x.start("engine-relay", x.binaries(extra), func(_, admin string) []string {
 		env := append(x.settings.Relay(admin), "RELAY_KAFKA_GROUP="+x.group, "RELAY_BACKOFF_MIN=50ms", "RELAY_BACKOFF_MAX=500ms",
-			"RELAY_ENGINE_TIMEOUT=2s")
+			"RELAY_ENGINE_TIMEOUT=2s", "RELAY_LOG_LEVEL=DEBUG")
 		return append(env, extra...)
 	})
 }
@@ -126,7 +127,13 @@ func (x *topology) start(name, bin string, env func(listen, admin string) []stri
 		x.t.Fatal(err)
 	}
 	n := &node{Process: p, url: "http://" + listen, admin: admin}
-	x.t.Cleanup(func() { n.end(x.t, log.Name()) })
+	x.t.Cleanup(func() {
+		if n.Running() && n.stopped() != nil {
+			keepsMetrics(x.t, n)
+		}
+		n.end(x.t, log.Name())
+		keepsLog(x.t, log.Name())
+	})
 	err = services.Ready(context.Background(), p, admin, 40*time.Second)
 	// One that is to crash may do so before it is ready: the topics are everybody's, and so is the first record.
 	if crashed := bin == shared.chaos && (n.dead() == nil || n.stopped() == nil); err != nil && !crashed {

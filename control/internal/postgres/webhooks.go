@@ -52,15 +52,15 @@ func (w *Webhooks) Endpoint(ctx context.Context, id string) (e webhook.Endpoint,
 	return e, Translate("read endpoint", err)
 }
 
+// The shop is heard of to a minute: that is fine enough, and keeps its deliveries from waiting for each other.
 const insertDelivery = `
+WITH heard AS (
+    UPDATE control.installations
+    SET heard_at = now()
+    WHERE connection_id = $3 AND heard_at < now() - interval '1 minute'
+)
 INSERT INTO control.webhook_deliveries (delivery_id, minted_at, connection_id, endpoint_id, topic_hint, provider_delivery_id, triggered_at, raw)
 VALUES ($1, $2, $3, $4, nullif($5, ''), nullif($6, ''), nullif($7, ''), $8)`
-
-// A minute is fine enough, and keeps the deliveries of a shop from waiting for each other.
-const hearShop = `
-UPDATE control.installations
-SET heard_at = now()
-WHERE connection_id = $1 AND heard_at < now() - interval '1 minute'`
 
 // markEntity locks the entity's row, as the last transaction of a fetch does.
 const markEntity = `
@@ -78,9 +78,6 @@ VALUES ($1, $2, $3, $4)`
 func (w *Webhooks) Deliver(ctx context.Context, d *webhook.Delivery) error {
 	minted, _ := ident.MintedAt(string(d.ID))
 	err := pg.InTx(ctx, w.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, hearShop, d.Endpoint.ConnectionID); err != nil {
-			return err
-		}
 		redacted, err := w.setOff(ctx, tx, d)
 		if err != nil {
 			return err
