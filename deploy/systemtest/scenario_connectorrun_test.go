@@ -101,7 +101,7 @@ func (x *topology) killedThrice(p *platform, lives []*life, products int) {
 }
 
 // long is for a failure, not for the rule.
-func long() time.Duration { return time.Duration(soak(90, 1800)) * time.Second }
+func long() time.Duration { return time.Duration(soak(150, 1800)) * time.Second }
 
 // misbehaves has each twentieth call of every provider fail in turns of its ways, until what it answers is called.
 func (p *platform) misbehaves() (well func()) {

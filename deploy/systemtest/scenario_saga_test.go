@@ -48,11 +48,11 @@ func sagaKilledAt(t *testing.T, b brand, point string, n int, dies bool) {
 		if _, err := s.installs(token); err != nil && !dies {
 			t.Fatal(err) // one that is killed may not come to its answer
 		}
-		eventually(t, 60*time.Second, "the installation is stored", func() error {
+		eventually(t, 2*time.Minute, "the installation is stored", func() error {
 			return x.pool.QueryRow(t.Context(), "SELECT connection_id FROM control.connections").Scan(&s.connection)
 		})
 		if dies {
-			eventually(t, 60*time.Second, "control dies", x.control.dead)
+			eventually(t, 2*time.Minute, "control dies", x.control.dead)
 			if n := x.number("SELECT count(*) FROM control.installations WHERE state = 'opened'"); n != 1 {
 				t.Error("the saga is not at the step whose call was cut off")
 			}
@@ -118,10 +118,10 @@ func TestFailedInstallationComesBack(t *testing.T) {
 			return err
 		}
 	}
-	eventually(t, 90*time.Second, "the failure is shown", state("failed credential_refused"))
+	eventually(t, 2*time.Minute, "the failure is shown", state("failed credential_refused"))
 	p.behave(map[string]any{})
 	_, err = x.api.Bootstrap(t.Context(), s.connection)
 	check(t, err)
-	eventually(t, 90*time.Second, "it comes", state("completed "))
+	eventually(t, 2*time.Minute, "it comes", state("completed "))
 	check(t, s.oneSet())
 }
