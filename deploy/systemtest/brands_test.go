@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // brand is what the stores of one platform have of their own.
@@ -21,7 +22,8 @@ type brand struct {
 	broken                    map[string]any // makes an order one that nobody can read
 }
 
-func (b brand) storeID(id string) string { return id + b.suffix }
+// storeID is a store that nobody knew: a number that does not begin with 0, which one of the platforms would write without it.
+func (b brand) storeID() string { return "1" + strconv.FormatInt(time.Now().UnixNano(), 10)[6:] + b.suffix }
 
 func (b brand) token() string { return "demo-" + canary + randomHex(8) + b.credential }
 

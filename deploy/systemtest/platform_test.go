@@ -91,7 +91,7 @@ func (x *topology) opens(p *platform) *store { return x.opensAt(p, brands()[0]) 
 // opensAt does so at a brand.
 func (x *topology) opensAt(p *platform, b brand) *store {
 	x.t.Helper()
-	s := &store{x: x, p: p, brand: b, id: b.storeID(strconv.FormatInt(time.Now().UnixNano(), 10)[6:])}
+	s := &store{x: x, p: p, brand: b, id: b.storeID()}
 	s.installed = s.install(b.token())
 	if !s.installed.Created {
 		x.t.Errorf("first installation: %+v", s.installed)

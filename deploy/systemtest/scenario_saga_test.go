@@ -43,7 +43,7 @@ func sagaKilledAt(t *testing.T, b brand, point string, n int, dies bool) {
 			s.Bin, s.ControlMore = shared.chaos, []string{fmt.Sprintf("CRASHPOINT=%s:%d", point, n)}
 		})
 		p.deliversTo(x)
-		s := &store{shop: &shop{t: t}, x: x, p: p, brand: b, id: b.storeID(fmt.Sprint(time.Now().UnixNano())[6:])}
+		s := &store{shop: &shop{t: t}, x: x, p: p, brand: b, id: b.storeID()}
 		token := b.token()
 		if _, err := s.installs(token); err != nil && !dies {
 			t.Fatal(err) // one that is killed may not come to its answer
@@ -104,7 +104,7 @@ func TestFailedInstallationComesBack(t *testing.T) {
 	p := newPlatform(t, fake.Config{Products: 20, Orders: 2, Unthrottled: true})
 	x := newTopology(t, p.configure)
 	p.deliversTo(x)
-	s := &store{shop: &shop{t: t}, x: x, p: p, brand: brands()[0], id: fmt.Sprint(time.Now().UnixNano())[6:]}
+	s := &store{shop: &shop{t: t}, x: x, p: p, brand: brands()[0], id: brands()[0].storeID()}
 	p.behave(map[string]any{"status": http.StatusUnauthorized})
 	got, err := s.installs(s.brand.token())
 	check(t, err)
