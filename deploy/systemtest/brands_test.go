@@ -23,7 +23,9 @@ type brand struct {
 }
 
 // storeID is a store that nobody knew: a number that does not begin with 0, which one of the platforms would write without it.
-func (b brand) storeID() string { return "1" + strconv.FormatInt(time.Now().UnixNano(), 10)[6:] + b.suffix }
+func (b brand) storeID() string {
+	return "1" + strconv.FormatInt(time.Now().UnixNano(), 10)[6:] + b.suffix
+}
 
 func (b brand) token() string { return "demo-" + canary + randomHex(8) + b.credential }
 
