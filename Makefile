@@ -17,7 +17,7 @@ TEST := GORACE=atexit_sleep_ms=50 go test
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build every binary into bin/
@@ -85,6 +85,10 @@ bin/golangci-lint:
 	@mkdir -p bin
 	@if golangci-lint version 2>/dev/null | grep -q 'version $(LINT_VERSION) '; then ln -sf "$$(command -v golangci-lint)" $@; \
 	else GOBIN="$(CURDIR)/bin" go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(LINT_VERSION); fi
+
+.PHONY: images
+images: build ## Build the image of each service without Docker, twice, and run what is in it (Linux, as root)
+	@.ci/images
 
 .PHONY: tidy
 tidy: ## Tidy every module

@@ -5,6 +5,9 @@ package main
 import (
 	"context"
 	"os"
+	_ "time/tzdata" // the image holds nothing but this binary
+
+	_ "golang.org/x/crypto/x509roots/fallback" // trusted where the system names no authorities, as in that image
 
 	"storefront.internal/engine-relay/internal/app"
 )

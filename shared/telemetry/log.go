@@ -18,8 +18,14 @@ func NewLogger(w io.Writer, level slog.Leveler, service string) *slog.Logger {
 	return slog.New(h).With("service", service, "version", Version())
 }
 
-// Version is the version of the running binary as the build wrote it: a tag, or the commit.
+// release is the version that whoever builds an image gives to the linker (-X), where no repository is at hand to stamp it.
+var release string //nolint:gochecknoglobals // the linker sets nothing else
+
+// Version is the version of the running binary as the build wrote it: the release, a tag, or the commit.
 func Version() string {
+	if release != "" {
+		return release
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"

@@ -1,0 +1,208 @@
+//go:build images
+
+package imagetest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"debug/buildinfo"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"storefront.internal/deploy/local/process"
+	"storefront.internal/deploy/local/project"
+	"storefront.internal/deploy/local/services"
+)
+
+// enter makes a folder the read-only root of a program without rights. Each step replaces the process, so its id stays.
+const enter = `#!/bin/sh
+exec unshare --mount sh -c '
+	mount --bind "$0" "$0" && mount -o remount,bind,ro,nosuid,nodev "$0" &&
+	exec setpriv --no-new-privs chroot --userspec=65532:65532 --groups= "$0" "$@"' '%s' '/ko-app/%s' "$@"
+`
+
+var names = []string{"edge", "control", "engine-relay"}
+
+// TestImagesStart: every service becomes ready out of its image alone, and the database is brought to its schema from there.
+func TestImagesStart(t *testing.T) {
+	s := deployment(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	keyset, err := s.Once(ctx, nil, "keyset", "new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Once(ctx, s.Migrate(), "migrate", "up"); err != nil {
+		t.Fatal(err)
+	}
+	if err := services.EnsureLogins(ctx, s.Database, ""); err != nil {
+		t.Fatal(err)
+	}
+	inline := []string{"CONTROL_KEYSET_FILE=", "CONTROL_KEYSET=" + string(keyset)}
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			listen, admin := address(t), address(t)
+			env := map[string][]string{
+				"edge": s.Edge(listen, admin), "control": append(s.Control(listen, admin), inline...), "engine-relay": s.Relay(admin),
+			}[name]
+			var log bytes.Buffer
+			p, err := s.Start(name, env, &log)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = services.Ready(ctx, p, admin, 2*time.Minute)
+			if err == nil {
+				confined(t, p)
+				version(t, admin)
+			}
+			if err := errors.Join(err, p.Stop(syscall.SIGTERM, time.Minute)); err != nil {
+				t.Fatalf("%v\n%s", err, &log)
+			}
+		})
+	}
+}
+
+// TestImagesCarry: certificates of authorities and time zones are in the binary, for nothing else is in the image.
+func TestImagesCarry(t *testing.T) {
+	for _, name := range names {
+		path := filepath.Join(root(t, name), "ko-app", name)
+		info, err := buildinfo.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		authorities := false
+		for _, d := range info.Deps {
+			authorities = authorities || d.Path == "golang.org/x/crypto/x509roots/fallback"
+		}
+		if !authorities {
+			t.Errorf("%s carries no certificates of authorities", name)
+		}
+		binary, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(binary, []byte("America/Argentina/Buenos_Aires")) {
+			t.Errorf("%s carries no time zones", name)
+		}
+	}
+}
+
+// deployment is a database of its own on the given services, with programs that run out of the unpacked images.
+func deployment(t *testing.T) services.Settings {
+	t.Helper()
+	server, redis, kafka := os.Getenv("TEST_DATABASE_URL"), os.Getenv("TEST_REDIS_ADDR"), os.Getenv("TEST_KAFKA_BROKERS")
+	if server == "" || redis == "" || kafka == "" {
+		t.Fatal("TEST_DATABASE_URL, TEST_REDIS_ADDR and TEST_KAFKA_BROKERS are required: use `make images`")
+	}
+	bin, err := os.MkdirTemp("", "storefront-images-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(bin) })
+	for _, name := range names {
+		if err := os.WriteFile(filepath.Join(bin, name), fmt.Appendf(nil, enter, root(t, name), name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	database := "images_" + hex.EncodeToString(random(6))
+	statement(t, server, "CREATE DATABASE "+database)
+	t.Cleanup(func() { statement(t, server, "DROP DATABASE "+database+" WITH (FORCE)") })
+	url, err := services.WithDatabase(server, database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return services.Settings{
+		Bin: bin, Database: url, RedisAddr: redis, KafkaBrokers: kafka, ErrorsBase: "https://errors.example/",
+		DecisionKeys: "k1:" + base64.StdEncoding.EncodeToString(random(32)), KeysetFile: "none",
+		ConnectorToken: hex.EncodeToString(random(24)), BackendToken: hex.EncodeToString(random(24)),
+		EngineToken: hex.EncodeToString(random(24)), Pepper: hex.EncodeToString(random(24)),
+	}
+}
+
+// confined: the process is nobody, can get no rights, and its root refuses writes.
+func confined(t *testing.T, p *process.Process) {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Pid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"Uid:\t65532\t65532\t65532\t65532", "Gid:\t65532\t65532\t65532\t65532", "NoNewPrivs:\t1", "CapEff:\t0000000000000000",
+	} {
+		if !strings.Contains(string(status), line+"\n") {
+			t.Errorf("no %q in\n%s", line, status)
+		}
+	}
+	mounts, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", p.Pid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(mounts)), "\n")
+	if f := strings.Fields(lines[len(lines)-1]); len(f) < 6 || f[4] != "/" || !strings.HasPrefix(f[5], "ro,") {
+		t.Errorf("the root is not read-only:\n%s", mounts)
+	}
+}
+
+// version: the service calls itself what the images were built as.
+func version(t *testing.T, admin string) {
+	t.Helper()
+	r, err := http.Get("http://" + admin + "/version")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	var answer struct{ Version string }
+	if err := json.NewDecoder(r.Body).Decode(&answer); err != nil || answer.Version != os.Getenv("VERSION") || answer.Version == "" {
+		t.Errorf("version %q (%v), built as %q", answer.Version, err, os.Getenv("VERSION"))
+	}
+}
+
+func root(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(os.Getenv("IMAGES_ROOT"), name)
+	if _, err := os.Stat(path); err != nil || os.Getenv("IMAGES_ROOT") == "" {
+		t.Fatalf("IMAGES_ROOT holds no %s (%v): use `make images`", name, err)
+	}
+	return path
+}
+
+func address(t *testing.T) string {
+	t.Helper()
+	port, err := project.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return project.Loopback(port)
+}
+
+func statement(t *testing.T, url, sql string) {
+	t.Helper()
+	ctx := context.Background()
+	c, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Exec(ctx, sql)
+	if err := errors.Join(err, c.Close(ctx)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func random(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.Read(b)
+	return b
+}
