@@ -109,6 +109,11 @@ helm-test: build bin/helm bin/helm-unittest bin/helm-docs ## Test the chart: lin
 	go vet -tags helm storefront.internal/deploy/helmtest/...
 	PREVIOUS=$(PREVIOUS) bin/local exec -- go test -tags helm -timeout 9m storefront.internal/deploy/helmtest/...
 
+.PHONY: helm-e2e
+helm-e2e: build bin/helm ## Install the chart on a real Kubernetes control plane, which the first time is built (minutes)
+	@helm/e2e/tools .cache/bin
+	cd helm/e2e && GOWORK=off go vet . && HELM_E2E_TOOLS=$(CURDIR)/.cache/bin ../../bin/local exec -- env GOWORK=off go test -count=1 -v -timeout 20m .
+
 .PHONY: helm-golden
 helm-golden: bin/helm ## Write the golden renders of the chart anew
 	go test -tags helm -run TestGoldenRenders storefront.internal/deploy/helmtest -update

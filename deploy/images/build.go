@@ -9,10 +9,12 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/google/ko/pkg/build"
 	"github.com/google/ko/pkg/publish"
@@ -21,6 +23,7 @@ import (
 // order is what is to be built, and where it goes.
 type order struct {
 	source, out, root string
+	registry          string // empty: nothing is pushed
 	platforms         []string
 	version           string
 	created           v1.Time
@@ -61,7 +64,29 @@ func (o order) build(ctx context.Context, module string) ([]made, error) {
 	if _, err := publish.NewLayout(layout).Publish(ctx, result, path); err != nil {
 		return nil, err
 	}
+	if o.registry != "" {
+		if err := o.push(ctx, result, module); err != nil {
+			return nil, err
+		}
+	}
 	return o.describe(result, module)
+}
+
+// push sends what was built to the registry, under the version, with the credentials that a container engine would use.
+func (o order) push(ctx context.Context, result build.Result, module string) error {
+	tag, err := name.NewTag(o.registry+"/"+module+":"+o.version, name.StrictValidation)
+	if err != nil {
+		return err
+	}
+	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
+	switch r := result.(type) {
+	case v1.Image:
+		return remote.Write(tag, r, options...)
+	case v1.ImageIndex:
+		return remote.WriteIndex(tag, r, options...)
+	default:
+		return fmt.Errorf("neither an image nor an index: %T", result)
+	}
 }
 
 // base is an image with nothing in it: a static binary that carries certificates and time zones needs nothing.

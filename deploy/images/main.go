@@ -1,7 +1,7 @@
 // Command images builds the container images of the services without a container engine: an OCI layout of each, with an SPDX
 // bill of materials, from an empty base that it makes itself, so that no registry is asked for anything. It is a module of its
 // own, because what builds images has no place in the services' dependencies. With -root it also unpacks what an image holds,
-// for the test that runs it. It never pushes: a release does that with what is in the layouts.
+// for the test that runs it, and with -push it sends them to a registry, as a release does.
 package main
 
 import (
@@ -43,6 +43,7 @@ func run(ctx context.Context, args []string, env func(string) string, out io.Wri
 	flags.StringVar(&o.out, "out", ".run/images", "folder of the layouts")
 	flags.StringVar(&o.source, "source", ".", "top of the repository that is built")
 	flags.StringVar(&o.root, "root", "", "folder where the image of this machine's platform is unpacked, under the module's name")
+	flags.StringVar(&o.registry, "push", "", "registry and folder to send them to, as REGISTRY/FOLDER; tagged with VERSION")
 	limit := flags.Int64("limit", 25, "largest size of an image as it is stored and sent, in MiB")
 	if err := flags.Parse(args); err != nil {
 		return err

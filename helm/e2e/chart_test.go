@@ -1,0 +1,178 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestRelease is a release's whole life: the first install on an empty database, an upgrade with a migration, another one that
+// has nothing to migrate, the way back, and the end.
+func TestRelease(t *testing.T) {
+	h := shared
+	ns := h.namespace(t, allSecrets...)
+	do := func(args ...string) {
+		t.Helper()
+		if _, err := h.helm(t, ns, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	do(h.release("install", "old")...)
+	h.serving(t, ns, "old")
+	h.migrated(t, ns, 1)
+	if said, err := h.schema(h.old); err != nil {
+		t.Fatalf("the install did not bring the schema: %v\n%s", err, said)
+	}
+	if said, err := h.schema(h.now); err == nil {
+		t.Fatalf("the upgrade would have nothing to migrate:\n%s", said)
+	}
+	h.made(t, ns)
+
+	do(h.release("upgrade", "new")...)
+	h.serving(t, ns, "new")
+	h.migrated(t, ns, 2)
+	after, err := h.schema(h.now)
+	if err != nil {
+		t.Fatalf("the upgrade did not migrate: %v\n%s", err, after)
+	}
+
+	do(h.release("upgrade", "new", "--set=edge.replicaCount=4")...)
+	h.serving(t, ns, "new")
+	h.migrated(t, ns, 3)
+	if again, err := h.schema(h.now); err != nil || again != after {
+		t.Errorf("a second run of the migration changed the schema (%v):\n%s\n%s", err, after, again)
+	}
+
+	do("rollback", "shop", "1", "--wait", "--timeout=5m")
+	h.serving(t, ns, "old")
+	if said, err := h.schema(h.old); err != nil {
+		t.Errorf("the old release does not find its schema: %v\n%s", err, said)
+	}
+	h.admitted(t, ns)
+
+	do("uninstall", "shop", "--wait", "--timeout=5m")
+	h.gone(t, ns)
+}
+
+// made: each kind is there, accepted by the schema of its own definition.
+func (h *house) made(t *testing.T, namespace string) {
+	t.Helper()
+	for resource, count := range map[string]int{
+		"deployments": 3, "servicemonitors": 3, "prometheusrules": 1, "scaledobjects": 1, "httproutes": 1, "ingresses": 1, "horizontalpodautoscalers": 1,
+	} {
+		if got := h.objects(t, namespace, resource); len(got) != count {
+			t.Errorf("%d %s, want %d", len(got), resource, count)
+		}
+	}
+	for _, resource := range []string{"services", "configmaps", "serviceaccounts", "poddisruptionbudgets", "networkpolicies"} {
+		if len(h.objects(t, namespace, resource)) == 0 {
+			t.Errorf("no %s", resource)
+		}
+	}
+	for _, r := range h.objects(t, namespace, "prometheusrules") {
+		if len(r.items("spec", "groups")) == 0 {
+			t.Error("the PrometheusRule has no groups")
+		}
+	}
+}
+
+// admitted: in all that time no pod was turned away.
+func (h *house) admitted(t *testing.T, namespace string) {
+	t.Helper()
+	var events list
+	if err := h.api.get("/api/v1/namespaces/"+namespace+"/events?fieldSelector=reason=FailedCreate", &events); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events.Items {
+		t.Errorf("%s: %s", e.text("involvedObject", "name"), e.text("message"))
+	}
+}
+
+// gone: but for the Job of the hook, whose logs are kept until the next release, nothing is left.
+func (h *house) gone(t *testing.T, namespace string) {
+	t.Helper()
+	for resource := range kinds {
+		if resource == "jobs" {
+			for _, j := range h.objects(t, namespace, resource) {
+				if j.text("metadata", "annotations", "helm.sh/hook") == "" {
+					t.Errorf("the Job %s is left", j.name())
+				}
+			}
+			continue
+		}
+		var left []object
+		for end := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+			left = nil
+			for _, o := range h.objects(t, namespace, resource) {
+				if o.text("metadata", "labels", "batch.kubernetes.io/job-name") == "" {
+					left = append(left, o)
+				}
+			}
+			if len(left) == 0 || time.Now().After(end) {
+				break
+			}
+		}
+		if len(left) != 0 {
+			t.Errorf("%s: %s is left", resource, left[0].name())
+		}
+	}
+}
+
+// TestHookNeedsItsSecret: the Job of the first install finds what it names or waits for it, and never runs without. It also
+// shows that the test would notice a hook that names what the release makes only later.
+func TestHookNeedsItsSecret(t *testing.T) {
+	h := shared
+	ns := h.namespace(t, "database", "engine", "storefront-secrets")
+	if _, err := h.helm(t, ns, h.release("install", "new", "--timeout=15s")...); err == nil {
+		t.Fatal("the install succeeded without the migration's Secret")
+	}
+	runs, waiting := h.jobs.of(ns)
+	if len(runs) != 0 || !strings.Contains(waiting, "database-owner") {
+		t.Errorf("%d runs, waiting: %q", len(runs), waiting)
+	}
+	if got := h.objects(t, ns, "deployments"); len(got) != 0 {
+		t.Errorf("%d Deployments without a schema", len(got))
+	}
+}
+
+// TestMisspeltValue: the chart's schema refuses it, and nothing is made.
+func TestMisspeltValue(t *testing.T) {
+	h := shared
+	ns := h.namespace(t)
+	for set, word := range map[string]string{"edge.replicaCuont=3": "replicaCuont", "relay.keda.enabeld=true": "enabeld", "postgres.host=x": "postgres"} {
+		_, err := h.helm(t, ns, h.release("install", "new", "--set="+set)...)
+		if err == nil || !strings.Contains(err.Error(), "values don't meet the specifications of the schema") || !strings.Contains(err.Error(), "'"+word+"'") {
+			t.Errorf("%s: %v", set, err)
+		}
+	}
+	h.untouched(t, ns)
+}
+
+// TestRestricted: the namespace is one that refuses, so that being admitted there says something.
+func TestRestricted(t *testing.T) {
+	h := shared
+	ns := h.namespace(t)
+	pod := object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "privileged"}, "spec": object{"containers": []object{{
+		"name": "c", "image": "none", "securityContext": object{"privileged": true},
+	}}}}
+	h.rejects(t, "/api/v1/namespaces/"+ns+"/pods", pod, 403, "violates PodSecurity")
+	if err := h.api.create("/api/v1/namespaces/kube-system/pods?dryRun=All", pod); err != nil {
+		t.Errorf("the cluster refuses it everywhere: %v", err)
+	}
+}
+
+// TestDefinitions: the custom resources' own schemas refuse what is wrong, so that being accepted says something.
+func TestDefinitions(t *testing.T) {
+	h := shared
+	ns := h.namespace(t)
+	for resource, o := range map[string]object{
+		"prometheusrules": {"kind": "PrometheusRule", "spec": object{"groups": []object{{"name": "g", "rules": []object{{"alert": "NoExpression"}}}}}},
+		"servicemonitors": {"kind": "ServiceMonitor", "spec": object{"endpoints": []object{{"port": 9090}}, "selector": object{}}},
+		"scaledobjects":   {"kind": "ScaledObject", "spec": object{"triggers": []object{{"type": "kafka", "metadata": object{"lagThreshold": 5}}}}},
+		"httproutes":      {"kind": "HTTPRoute", "spec": object{"rules": []object{{"matches": []object{{"path": object{"type": "Prefix", "value": "/v1"}}}}}}},
+	} {
+		o["apiVersion"], o["metadata"] = kinds[resource], object{"name": "wrong"}
+		h.rejects(t, "/apis/"+kinds[resource]+"/namespaces/"+ns+"/"+resource, o, 422, "Invalid")
+	}
+}
