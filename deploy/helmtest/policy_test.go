@@ -4,8 +4,12 @@ package helmtest
 
 import (
 	"fmt"
+	"maps"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
 // What must hold of every render, whatever the values: pods pass the Pod Security Standard "restricted", references lead
@@ -175,5 +179,31 @@ func TestConfigurationReplacesPods(t *testing.T) {
 	}
 	if before["control"] != after["control"] || before["relay"] != after["relay"] {
 		t.Errorf("%v and %v", before, after)
+	}
+}
+
+// The images that the chart's metadata lists are those that it runs.
+func TestListedImages(t *testing.T) {
+	t.Parallel()
+	var chart struct {
+		Annotations map[string]string `json:"annotations"`
+	}
+	read(t, filepath.Join(root(t), "helm/storefront/Chart.yaml"), &chart)
+	var listed []struct{ Image string }
+	if err := yaml.Unmarshal([]byte(chart.Annotations["artifacthub.io/images"]), &listed); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]bool{}
+	for _, entry := range listed {
+		want[entry.Image] = true
+	}
+	got := map[string]bool{}
+	for _, o := range objects(t, render(t, "-f", valueFiles(t)["minimal"])) {
+		for _, raw := range list[map[string]any](o.pod().at("containers")) {
+			got[object(raw).str("image")] = true
+		}
+	}
+	if !maps.Equal(want, got) {
+		t.Errorf("listed %v, run %v", want, got)
 	}
 }
