@@ -23,7 +23,7 @@ import (
 )
 
 // patience is how long a busy machine may take for anything.
-const patience = 90 * time.Second
+const patience = 3 * time.Minute
 
 // prefixes are those of the components' variables.
 var prefixes = map[string]string{"edge": "EDGE_", "control": "CONTROL_", "relay": "RELAY_"}
