@@ -103,6 +103,9 @@ func TestImagesCarry(t *testing.T) {
 // deployment is a database of its own on the given services, with programs that run out of the unpacked images.
 func deployment(t *testing.T) services.Settings {
 	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Fatal("only root may give a process a root of its own: run `make images` as root")
+	}
 	server, redis, kafka := os.Getenv("TEST_DATABASE_URL"), os.Getenv("TEST_REDIS_ADDR"), os.Getenv("TEST_KAFKA_BROKERS")
 	if server == "" || redis == "" || kafka == "" {
 		t.Fatal("TEST_DATABASE_URL, TEST_REDIS_ADDR and TEST_KAFKA_BROKERS are required: use `make images`")
