@@ -22,6 +22,7 @@ type generator struct {
 	url      string
 	count    atomic.Int64
 	odd      atomic.Pointer[string] // the first answer that should not be
+	broken   atomic.Int64           // requests that got no answer
 	lines    []string               // what the steps found
 
 	mu             sync.Mutex
@@ -30,7 +31,7 @@ type generator struct {
 
 func newGenerator(s *shop, edge *node, d decision) *generator {
 	return &generator{shop: s, decision: d, url: edge.url + "/v1/connections/" + s.connection + "/storefront-signals",
-		client: &fasthttp.HostClient{Addr: strings.TrimPrefix(edge.url, "http://"), MaxConns: senders, MaxIdleConnDuration: time.Minute, MaxIdemponentCallAttempts: 1}}
+		client: &fasthttp.HostClient{Addr: strings.TrimPrefix(edge.url, "http://"), MaxConns: senders, MaxIdleConnDuration: 10 * time.Second, MaxIdemponentCallAttempts: 1}}
 }
 
 const senders = 1024
@@ -141,8 +142,10 @@ func (g *generator) send(r *ramp) {
 	case err == nil && status == fasthttp.StatusServiceUnavailable && len(response.Header.Peek("Retry-After")) > 0:
 		r.refused[kind]++
 		r.early = append(r.early, took)
+	case err != nil:
+		g.broken.Add(1)
 	default:
-		g.odd.CompareAndSwap(nil, new(fmt.Sprintf("%d %s %v", status, response.Body(), err)))
+		g.odd.CompareAndSwap(nil, new(fmt.Sprintf("%d %s", status, response.Body())))
 	}
 }
 

@@ -119,12 +119,12 @@ func startRolling(s *shop, b *balancer, d decision) *rolling {
 
 // send delivers one batch for good.
 func (l *rolling) send(s *shop, b *balancer, batch []signal) {
-	for until := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	for until := time.Now().Add(3 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		a, err := s.send(b.pick(), batch, 10*time.Second)
 		l.requests.Add(1)
 		switch {
 		case time.Now().After(until):
-			err = fmt.Errorf("no 202 within a minute: %+v %w", a, err)
+			err = fmt.Errorf("no 202 within three minutes: %+v %w", a, err)
 		case err != nil:
 			l.broken.Add(1)
 			continue

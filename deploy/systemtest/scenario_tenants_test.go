@@ -116,9 +116,9 @@ func (v *tenant) send(edge *node, batch []signal) {
 		v.ids = append(v.ids, idsOf(batch)...)
 	case err == nil && a.Status == http.StatusTooManyRequests:
 		v.limited.Add(1)
-	case err == nil && a.Status == http.StatusServiceUnavailable: // no figure, and no fault
+	case err != nil, a.Status == http.StatusServiceUnavailable: // a machine without breath: no figure, and no fault
 	case v.wrong == nil:
-		v.wrong = fmt.Errorf("answer %+v %w", a, err)
+		v.wrong = fmt.Errorf("answer %+v", a)
 	}
 }
 

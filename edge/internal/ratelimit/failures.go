@@ -49,9 +49,9 @@ func (f *Failures) Note(a netip.Addr) {
 		return
 	}
 	id, sh := f.bucket(a)
-	now := moment(f.now().UnixNano())
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	now := moment(f.now().UnixNano())
 	sh.put(id, f.quota.charge(sh.buckets[id], now, 1), now)
 }
 

@@ -109,9 +109,9 @@ func (l *Limiter) with(s Subject, f func(key, address *moment, now moment) Verdi
 	keyID := bucketID{key: s.Key}
 	addressID := bucketID{key: s.Key, network: network(s.Address), client: true}
 	sh := &l.shards[maphash.String(l.seed, string(s.Key))%shardCount]
-	now := moment(l.now().UnixNano())
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	now := moment(l.now().UnixNano()) // behind the lock: a time from before the wait makes the others' tokens look like a debt
 	key, address := sh.buckets[keyID], sh.buckets[addressID]
 	v := f(&key, &address, now)
 	sh.put(keyID, key, now)

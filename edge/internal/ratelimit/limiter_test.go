@@ -194,3 +194,31 @@ func TestAgainstPlainBucket(t *testing.T) {
 		}
 	})
 }
+
+// Who waits for the lock is judged by the time at which it got it, and not by the one at which it asked.
+func TestWaitingForTheLockIsNoDebt(t *testing.T) {
+	t.Parallel()
+	locked := func(sh *shard) bool {
+		if sh.mu.TryLock() {
+			sh.mu.Unlock()
+			return false
+		}
+		return true
+	}
+	var l *Limiter
+	asked, behind := 0, true
+	l = New(Config{PerKey: Quota{1, 1}, PerAddress: Quota{1, 1}, Now: func() time.Time {
+		asked++
+		held := false
+		for i := range l.shards {
+			held = held || locked(&l.shards[i])
+		}
+		behind = behind && held
+		return time.Unix(1_800_000_000, 0)
+	}})
+	l.Allow(subject("key_a", "192.0.2.1"))
+	l.Charge(subject("key_a", "192.0.2.1"), 1)
+	if asked != 2 || !behind {
+		t.Errorf("the time was asked for %d times, behind the lock: %t", asked, behind)
+	}
+}
