@@ -146,13 +146,13 @@ func TestRolesSufficeAndNoMore(t *testing.T) {
 	f("storefront_control", false,
 		`DELETE FROM control.installations`, `UPDATE control.installations SET connection_id = 'con_x'`, `UPDATE control.credentials SET connection_id = 'con_x'`,
 		`DELETE FROM control.endpoints`, `UPDATE control.endpoints SET connection_id = 'con_x'`, `UPDATE control.endpoints SET topic = 'x'`,
-		`DELETE FROM control.webhook_deliveries`, `UPDATE control.webhook_deliveries SET raw = ''`, `DELETE FROM control.bootstrap_runs`)
+		`DELETE FROM control.webhook_deliveries`, `UPDATE control.webhook_deliveries SET connection_id = 'con_x'`, `DELETE FROM control.bootstrap_runs`)
 	f("storefront_control", true,
 		`DELETE FROM control.river_job`, `INSERT INTO control.river_leader (elected_at, expires_at, leader_id) VALUES (now(), now(), 'x')`,
 		`UPDATE control.river_queue SET updated_at = now()`, `DELETE FROM control.river_notification`, `SELECT version FROM control.river_migration`)
 	f("storefront_control", false,
 		`DELETE FROM control.observations`, `DELETE FROM control.entities`, `DELETE FROM control.aggregates`, `DELETE FROM control.taxonomy_nodes`,
-		`UPDATE control.observations SET raw = ''`, `UPDATE control.observations SET document = ''`, `UPDATE control.observations SET connection_id = 'con_x'`,
+		`UPDATE control.observations SET connection_id = 'con_x'`, `UPDATE control.observations SET content_digest = ''`,
 		`UPDATE control.aggregates SET item_id = 'itm_x'`, `UPDATE control.entities SET external_id = 'x'`,
 		`DELETE FROM control.api_keys`, `DELETE FROM control.connections`, `DELETE FROM control.connector_tokens`, `DELETE FROM control.key_version`,
 		`INSERT INTO control.key_version (version) VALUES (1)`, `UPDATE control.api_keys SET scopes = '{}'`, `UPDATE control.api_keys SET digest = ''`,
@@ -163,6 +163,35 @@ func TestRolesSufficeAndNoMore(t *testing.T) {
 	for _, sql := range []string{`TRUNCATE control.api_keys`, `DROP TABLE control.api_keys`, `ALTER TABLE control.api_keys ADD x int`, `CREATE TABLE control.x (n int)`} {
 		if _, err := pool.Exec(t.Context(), sql); pg.State(err) != "42501" {
 			t.Errorf("%s: %v", sql, err)
+		}
+	}
+}
+
+// TestTheArchiveIsOnlyTakenAway: control redacts, and can put nothing in the place of what it takes away.
+func TestTheArchiveIsOnlyTakenAway(t *testing.T) {
+	t.Parallel()
+	superURL := testkit.PostgresWith(t, river, jobs.Migrate)
+	super, control := testkit.Pool(t, superURL), testkit.Pool(t, testkit.PostgresAs(t, superURL, "storefront_control"))
+	for _, entity := range []string{"product", "order"} {
+		if _, err := super.Exec(t.Context(), `
+INSERT INTO control.observations (observation_id, minted_at, connection_id, entity, external_id, revision, operation, state, content_digest, document, raw)
+VALUES ($1, now(), 'con_x', $1, 'x', 1, 'upsert', 'accepted', 'sha256:', 'document', 'raw')`, entity); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		sql  string
+		free bool
+	}{
+		{`UPDATE control.observations SET raw = 'other'`, false},
+		{`UPDATE control.observations SET document = 'other', redacted_at = now() WHERE entity = 'product'`, false},
+		{`UPDATE control.observations SET document = 'other' WHERE entity = 'order'`, false},
+		{`UPDATE control.observations SET document = 'without buyer', raw = '', redacted_at = now() WHERE entity = 'order'`, true},
+		{`UPDATE control.observations SET raw = ''`, true},
+	} {
+		_, err := control.Exec(t.Context(), c.sql)
+		if denied := pg.State(err) == "42501"; denied == c.free || (c.free && err != nil) {
+			t.Errorf("%s: %v", c.sql, err)
 		}
 	}
 }

@@ -87,3 +87,29 @@ ALTER TABLE control.entities ADD COLUMN redacted_at timestamptz;
 GRANT UPDATE (redacted_at) ON control.entities TO storefront_control;
 CREATE INDEX webhook_deliveries_of_connection ON control.webhook_deliveries (connection_id, delivery_id);
 GRANT UPDATE (raw) ON control.webhook_deliveries TO storefront_control;
+
+-- The archive is only ever taken away: of the bytes as they came everything, of an order's document the buyer, and no
+-- document of anything else. So control, which redacts, cannot rewrite what the engine was told.
+-- +goose StatementBegin
+CREATE FUNCTION control.keep_archive() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.raw IS DISTINCT FROM OLD.raw AND octet_length(NEW.raw) > 0 THEN
+        RAISE insufficient_privilege USING MESSAGE = 'archived bytes are only taken away';
+    END IF;
+    RETURN NEW;
+END
+$$;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE FUNCTION control.keep_document() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.document IS DISTINCT FROM OLD.document AND (OLD.entity <> 'order' OR NEW.redacted_at IS NULL) THEN
+        RAISE insufficient_privilege USING MESSAGE = 'a document is only redacted, and only an order''s';
+    END IF;
+    RETURN NEW;
+END
+$$;
+-- +goose StatementEnd
+CREATE TRIGGER keep_archive BEFORE UPDATE OF raw ON control.observations FOR EACH ROW EXECUTE FUNCTION control.keep_archive();
+CREATE TRIGGER keep_document BEFORE UPDATE OF document ON control.observations FOR EACH ROW EXECUTE FUNCTION control.keep_document();
+CREATE TRIGGER keep_archive BEFORE UPDATE OF raw ON control.webhook_deliveries FOR EACH ROW EXECUTE FUNCTION control.keep_archive();
