@@ -95,8 +95,9 @@ func (l *Link) add(kind, stream string, attributes map[string]int64) error {
 		return err
 	}
 	// The proxy adds to connections one after the other and may wait for one that stands still: that is no reason to wait with it.
+	proxy := l.proxy
 	return within(2*time.Second, func() error {
-		_, err := l.proxy.Toxics.AddToxicJson(strings.NewReader(string(text)))
+		_, err := proxy.Toxics.AddToxicJson(strings.NewReader(string(text)))
 		return err
 	}, func() { l.worn = append(l.worn, t.Name) })
 }
