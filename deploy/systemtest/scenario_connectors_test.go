@@ -146,8 +146,8 @@ func sign(body []byte) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// hand makes one call of operation 12.
-func (s *store) hand(path, signature string, body []byte) (int, []byte) {
+// hand makes one call of operation 12, with the hint of a topic if one is given.
+func (s *store) hand(path, signature string, body []byte, topic ...string) (int, []byte) {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.x.api.BaseURL+"/internal/v1/webhooks"+path, bytes.NewReader(body))
 	check(s.t, err)
@@ -155,6 +155,9 @@ func (s *store) hand(path, signature string, body []byte) (int, []byte) {
 	r.Header.Set("Content-Type", "application/octet-stream")
 	if signature != "" {
 		r.Header.Set("X-Provider-Signature", signature)
+	}
+	for _, hint := range topic {
+		r.Header.Set("X-Provider-Topic", hint)
 	}
 	res, err := wire.Do(r)
 	check(s.t, err)

@@ -3,6 +3,7 @@ package systemtest
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,18 +32,19 @@ func TestABuyerIsRedacted(t *testing.T) {
 	buyer := newShopper(s.shop)
 	buyer.visit(edge, buyer.recommend(edge), 3)
 	buyer.buys(edge, order)
-	x.stored(t, 4)
+	x.stored(t, s.shop, 4)
 
-	s.announce(webhook{Topic: "customers/data_request", ExternalID: order}, http.StatusAccepted)
-	s.announce(webhook{Topic: "customers/redact", ExternalID: order}, http.StatusAccepted)
-	for _, gone := range append(buyer.traces(), "buyer-"+order+"@mail.example", "buyer@mail.example") {
+	const customer = `"customer":{"id":1,"email":"who@mail.example","phone":"+54 11 50000000","identification":"00000000"}`
+	s.asks("customers/data_request", customer+`,"orders_requested":[`+order+`]`)
+	s.asks("customers/redact", customer+`,"orders_to_redact":[`+order+`]`)
+	for _, gone := range append(buyer.traces(), "buyer-"+order+"@mail.example", "who@mail.example") {
 		s.holds(gone, false)
 	}
 	s.holds("buyer-"+other+"@mail.example", true)
 	s.announce(webhook{Topic: "order/updated", ExternalID: order}, http.StatusAccepted)
 	s.announce(webhook{Topic: "order/updated", ExternalID: other}, http.StatusAccepted)
 
-	s.announce(webhook{Topic: "store/redact"}, http.StatusAccepted)
+	s.asks("store/redact", "")
 	s.holds("mail.example", false)
 	x.erased(t)
 	if n := x.number("SELECT count(*)::int FROM control.privacy_requests WHERE completed_at IS NULL AND kind = 'data_request'"); n != 1 {
@@ -50,10 +52,19 @@ func TestABuyerIsRedacted(t *testing.T) {
 	}
 }
 
+// asks makes a privacy request of the platform, which goes to the address of the app and not to a subscription's.
+func (s *store) asks(topic, members string) {
+	s.t.Helper()
+	body := []byte(`{"store_id":` + s.id + strings.TrimSuffix(","+members, ",") + `}`)
+	if status, text := s.hand("/"+s.brand.name+"/"+s.installed.EndpointID, sign(body), body, topic); status != http.StatusAccepted {
+		s.t.Errorf("%s: %d %s", topic, status, text)
+	}
+}
+
 // holds waits until the text is in the database, or is not.
 func (s *store) holds(text string, want bool) {
 	s.t.Helper()
-	eventually(s.t, 60*time.Second, text, func() error {
+	eventually(s.t, 120*time.Second, text, func() error {
 		if tables := testkit.Holding(s.t, s.x.pool, text); (len(tables) > 0) != want {
 			return fmt.Errorf("it is in %v", tables)
 		}
