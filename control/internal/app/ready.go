@@ -12,7 +12,8 @@ import (
 	"storefront.internal/shared/pg/migrations"
 )
 
-// readiness makes control ready only on a schema that is not older than its own, and with the keys that it needs.
+// readiness makes control ready only on a schema that is not older than its own, with the keys that it needs, and when it
+// listens: the operations port does so first.
 func (a *App) readiness() {
 	a.admin.Add("schema", func(ctx context.Context) error {
 		return versions(migrations.VersionOf(ctx, a.pool))
@@ -21,6 +22,12 @@ func (a *App) readiness() {
 		return versions(jobs.Version(ctx, a.pool))
 	})
 	a.admin.Add("sealed secrets", a.seals.check)
+	a.admin.Add("listening", func(context.Context) error {
+		if a.server.bound() == "" {
+			return errors.New("the internal surface does not listen yet")
+		}
+		return nil
+	})
 }
 
 // versions takes a newer schema: each migration is safe beside the previous release.
