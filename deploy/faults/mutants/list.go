@@ -28,7 +28,7 @@ func List() []Mutant {
 	return []Mutant{
 		{"ack_before_produce", "says accepted before Kafka has acknowledged", []string{stage.Edge}, "broker gone", []string{"S1"}},
 		{"done_before_ack", "confirms the claim before the hand-off", []string{stage.Edge}, "broker gone", []string{"S3"}},
-		{"late_writer", "goes on writing to Kafka after the 503", []string{stage.Edge}, "stopped broker", []string{"S5"}},
+		{"late_writer", "goes on writing to Kafka after the 503", []string{stage.Edge}, "deaf edge", []string{"S5"}},
 		{"fold_not_gated", "folds what the ledger knew", []string{stage.Relay}, "lost acks", []string{"S7"}},
 		{"redis_alone_deduplicates", "stores whatever Kafka brings", []string{stage.Relay}, "lost acks", []string{"S1", "S5"}},
 		{"lost_ignored", "says accepted although another attempt took over", []string{stage.Edge}, "stalled after the hand-off", []string{"S2"}},

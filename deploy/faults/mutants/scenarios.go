@@ -2,8 +2,11 @@ package mutants
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"time"
 
@@ -20,7 +23,7 @@ func scenarios() map[string]scenario {
 	return map[string]scenario{
 		"broker gone":                 brokerGone,
 		"lost acks":                   lostAcks,
-		"stopped broker":              stoppedBroker,
+		"deaf edge":                   deafEdge,
 		"stalled before the hand-off": func(ctx context.Context, s *stage.Stage) error { return stalledOwner(ctx, s, crashpoint.IntakeClaimed) },
 		"stalled after the hand-off": func(ctx context.Context, s *stage.Stage) error {
 			return stalledOwner(ctx, s, crashpoint.IntakeProduced)
@@ -105,33 +108,50 @@ func lostAcks(ctx context.Context, s *stage.Stage) error {
 	return nil
 }
 
-// stoppedBroker: the broker stands still with several connections open. What is written into them lands when it goes on, long after
-// the client was told that nothing is proved.
-func stoppedBroker(ctx context.Context, s *stage.Stage) error {
+// deafEdge: every attempt to write reaches the broker on a connection of its own, and no answer comes back. What the client hears
+// is that nothing is proved; nobody may go on writing behind its back.
+func deafEdge(ctx context.Context, s *stage.Stage) error {
 	d, err := s.Shop.Recommend(ctx, s.Edge(1))
 	if err != nil {
 		return err
 	}
-	way := s.Link("edge-1", "kafka")
-	if err := way.Slow(40*time.Millisecond, 0); err != nil { // so that several flushes are under way at once, each on a connection
-		return err
-	}
-	err = stage.Together(16, func(int) error { return s.Shop.Deliver(ctx, s.Edge(1), s.Shop.Adds(d, 1)) })
-	if err = errors.Join(err, way.Heal()); err != nil {
+	greeting, err := greeting(ctx, s.Brokers())
+	if err != nil {
 		return err
 	}
 	batch := s.Shop.Adds(d, 5)
-	err = s.Fault("N2", "kafka stopped", func() error {
-		if err := s.Kafka.Pause(); err != nil {
-			return err
+	way := s.Link("edge-1", "kafka")
+	err = s.Fault("N6", "edge-1>kafka deaf behind the greeting", func() error {
+		way.Cut() // a connection that is open has its greeting behind it
+		err := errors.Join(way.Heal(), way.Deafen(greeting+8))
+		if err == nil {
+			s.Shop.Send(ctx, s.Edge(1), batch)
+			err = stage.Sleep(ctx, time.Second)
 		}
-		s.Shop.Send(ctx, s.Edge(1), batch)
-		return errors.Join(stage.Sleep(ctx, 4500*time.Millisecond), s.Kafka.Continue())
+		return errors.Join(err, way.Heal())
 	})
 	if err != nil {
 		return err
 	}
 	return errors.Join(s.Shop.Deliver(ctx, s.Edge(2), batch), stage.Sleep(ctx, 8*time.Second)) // whoever writes on has written by then
+}
+
+// greeting is the length of what a broker answers to the first request of a connection (ApiVersions, version 0).
+func greeting(ctx context.Context, broker string) (int64, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", broker)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = conn.Close() }()
+	request := []byte{0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 1, 0xff, 0xff} // its length, key 18, version 0, number 1, no client's name
+	if _, err := conn.Write(request); err != nil {
+		return 0, err
+	}
+	var length [4]byte
+	if _, err := io.ReadFull(conn, length[:]); err != nil {
+		return 0, err
+	}
+	return int64(binary.BigEndian.Uint32(length[:])) + 4, nil
 }
 
 // stalledOwner: an edge stands still in the middle of a batch for longer than the lease; another one takes over.
@@ -239,20 +259,25 @@ func revokedKey(ctx context.Context, s *stage.Stage) error {
 	return nil
 }
 
-// twoSinks: two relays fold a long queue of signals into the same few lines.
+// twoSinks: two relays fold a long queue of signals into the same few lines, in many small transactions.
 func twoSinks(ctx context.Context, s *stage.Stage) error {
 	d, err := s.Shop.Recommend(ctx, s.Edge(1))
 	if err != nil {
 		return err
 	}
-	return s.Fault("N2", "relay-1 and relay-2 stopped", func() error {
+	for _, r := range s.Relays {
+		if err := s.Restart(ctx, r, "RELAY_SINK_BATCH=50", "RELAY_SINK_WORKERS=4"); err != nil {
+			return err
+		}
+	}
+	err = s.Fault("N2", "relay-1 and relay-2 stopped", func() error {
 		for _, r := range s.Relays {
 			if err := r.Pause(); err != nil {
 				return err
 			}
 		}
 		err := stage.Together(8, func(i int) error {
-			for range 40 {
+			for range 8 {
 				batch := s.Shop.Adds(d, 40)
 				slices.Reverse(batch)
 				if err := s.Shop.Deliver(ctx, s.Edge(1+i%2), batch); err != nil {
@@ -266,4 +291,9 @@ func twoSinks(ctx context.Context, s *stage.Stage) error {
 		}
 		return err
 	})
+	err = errors.Join(err, stage.Sleep(ctx, 8*time.Second))
+	for _, r := range s.Relays {
+		err = errors.Join(err, s.Restart(ctx, r))
+	}
+	return err
 }

@@ -21,13 +21,16 @@ func sinkKilled(ctx context.Context, s *stage.Stage) error {
 	if err != nil {
 		return err
 	}
+	if err := s.Rest(ctx); err != nil { // the Decision is stored: the next transaction holds signals
+		return err
+	}
 	if err := s.Relays[1].Kill(ctx); err != nil {
 		return err
 	}
+	starts := s.Relays[0].Starts() + 1 // the next one is armed
 	if err := s.Arm(ctx, s.Relays[0], crashpoint.SinkBeforeCommit, "kill"); err != nil {
 		return errors.Join(err, s.Relays[1].Start(ctx))
 	}
-	starts := s.Relays[0].Starts()
 	err = s.Fault("N1", "relay-1 killed before its COMMIT", func() error {
 		for range 5 {
 			if err := s.Shop.Deliver(ctx, s.Edge(1), s.Shop.Adds(d, 4)); err != nil {
@@ -110,13 +113,13 @@ func refusedCredential(ctx context.Context, s *stage.Stage) error {
 	if err != nil {
 		return err
 	}
-	s.Opt.InFlight = 2
+	s.Opt.InFlight = 1
 	err = s.Fault("N12", "interactions are answered 401", func() error {
 		err := s.Behave(ctx, map[string]any{"status": http.StatusUnauthorized})
 		if err == nil {
 			err = s.Shop.Deliver(ctx, s.Edge(1), s.Shop.Adds(d, 5))
 		}
-		return errors.Join(err, stage.Sleep(ctx, 15*time.Second), s.Behave(ctx, nil))
+		return errors.Join(err, stage.Sleep(ctx, 25*time.Second), s.Behave(ctx, nil))
 	})
 	if err != nil {
 		return err

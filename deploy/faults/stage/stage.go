@@ -186,6 +186,12 @@ func Together(n int, do func(i int) error) error {
 	return errors.Join(errs...)
 }
 
+// Rest waits until nothing is under way, so that the next thing that happens is the scenario's.
+func (s *Stage) Rest(ctx context.Context) error {
+	_, err := collect.Quiet(ctx, s.targets())
+	return err
+}
+
 // quietWithin is how long a deployment may take to come to rest; one that does not is judged as it is.
 const quietWithin = 40 * time.Second
 
