@@ -5,6 +5,7 @@ package project
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -40,14 +41,19 @@ func (p Project) Cache() string { return filepath.Join(p.Root, ".cache") }
 // Run holds what a stack keeps between runs, and its logs.
 func (p Project) Run() string { return filepath.Join(p.Root, ".run") }
 
-// FreePort asks the operating system for a port of the loopback interface that nobody listens on.
+// FreePort finds a port of the loopback interface that nobody listens on, below those that the system gives to outgoing
+// connections: one of these would be taken again before it is used.
 func FreePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+	const first, last, tries = 15_000, 32_000, 100
+	var err error
+	for range tries {
+		port := first + rand.IntN(last-first)
+		var l net.Listener
+		if l, err = net.Listen("tcp", Loopback(port)); err == nil {
+			return port, l.Close()
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	return 0, err
 }
 
 // Loopback is the address of a local port.
