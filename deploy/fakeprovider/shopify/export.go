@@ -126,12 +126,12 @@ func (f *Fake) bulkFile(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f.mu.Lock()
-	done, lines := b.status == completed, b.lines
+	done := b.status == completed
 	f.mu.Unlock()
-	if !done {
+	if !done { // the export may still write
 		refuse(w, http.StatusNotFound)
 		return
 	}
 	w.Header().Set("Content-Type", "application/jsonl")
-	http.ServeContent(w, r, "", b.created, bytes.NewReader(lines)) // in parts, as the provider's storage does
+	http.ServeContent(w, r, "", b.created, bytes.NewReader(b.lines)) // in parts, as the provider's storage does
 }

@@ -12,6 +12,7 @@ import (
 
 	"storefront.internal/deploy/faults/history"
 	"storefront.internal/deploy/faults/stage"
+	"storefront.internal/deploy/faults/topology"
 	"storefront.internal/shared/crashpoint"
 )
 
@@ -60,7 +61,7 @@ func brokerGone(ctx context.Context, s *stage.Stage) error {
 		return errors.Join(stage.Together(len(batches), func(i int) error {
 			s.Shop.Send(ctx, s.Edge(1), batches[i])
 			return nil
-		}), stage.Sleep(ctx, 5*time.Second), way.Heal())
+		}), topology.Sleep(ctx, 5*time.Second), way.Heal())
 	})
 	if err != nil {
 		return err
@@ -95,7 +96,7 @@ func lostAcks(ctx context.Context, s *stage.Stage) error {
 		for _, b := range batches { // a connection each: the first loss ends the one that was warm
 			s.Shop.Send(ctx, s.Edge(1), b)
 		}
-		return errors.Join(stage.Sleep(ctx, 8*time.Second), way.Heal())
+		return errors.Join(topology.Sleep(ctx, 8*time.Second), way.Heal())
 	})
 	if err != nil {
 		return err
@@ -126,14 +127,14 @@ func deafEdge(ctx context.Context, s *stage.Stage) error {
 		err := errors.Join(way.Heal(), way.Deafen(greeting+8))
 		if err == nil {
 			s.Shop.Send(ctx, s.Edge(1), batch)
-			err = stage.Sleep(ctx, time.Second)
+			err = topology.Sleep(ctx, time.Second)
 		}
 		return errors.Join(err, way.Heal())
 	})
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.Shop.Deliver(ctx, s.Edge(2), batch), stage.Sleep(ctx, 8*time.Second)) // whoever writes on has written by then
+	return errors.Join(s.Shop.Deliver(ctx, s.Edge(2), batch), topology.Sleep(ctx, 8*time.Second)) // whoever writes on has written by then
 }
 
 // greeting is the length of what a broker answers to the first request of a connection (ApiVersions, version 0).
@@ -180,7 +181,7 @@ func stalledOwner(ctx context.Context, s *stage.Stage, point string) error {
 	if err != nil {
 		return err
 	}
-	if err := stage.Sleep(ctx, 2*time.Second); err != nil {
+	if err := topology.Sleep(ctx, 2*time.Second); err != nil {
 		return err
 	}
 	return s.Shop.Deliver(ctx, s.Edge(2), batch)
@@ -252,7 +253,7 @@ func revokedKey(ctx context.Context, s *stage.Stage) error {
 	if err := s.Shop.Revoke(ctx, key); err != nil {
 		return err
 	}
-	if err := stage.Sleep(ctx, 17*time.Second); err != nil {
+	if err := topology.Sleep(ctx, 17*time.Second); err != nil {
 		return err
 	}
 	s.Shop.SendWith(ctx, key, s.Edge(1), s.Shop.Adds(d, 1))
@@ -291,7 +292,7 @@ func twoSinks(ctx context.Context, s *stage.Stage) error {
 		}
 		return err
 	})
-	err = errors.Join(err, stage.Sleep(ctx, 8*time.Second))
+	err = errors.Join(err, topology.Sleep(ctx, 8*time.Second))
 	for _, r := range s.Relays {
 		err = errors.Join(err, s.Restart(ctx, r))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"storefront.internal/deploy/faults/history"
 	"storefront.internal/deploy/faults/stage"
+	"storefront.internal/deploy/faults/topology"
 	"storefront.internal/shared/crashpoint"
 )
 
@@ -64,7 +65,7 @@ func refusingDatabase(ctx context.Context, s *stage.Stage) error {
 			return err
 		}
 		err := s.Shop.Deliver(ctx, s.Edge(1), s.Shop.Adds(d, 6))
-		return errors.Join(err, stage.Sleep(ctx, 4*time.Second), s.Exec(ctx, `DROP TRIGGER refuse ON relay.signals`))
+		return errors.Join(err, topology.Sleep(ctx, 4*time.Second), s.Exec(ctx, `DROP TRIGGER refuse ON relay.signals`))
 	})
 }
 
@@ -89,7 +90,7 @@ func stalledCourier(ctx context.Context, s *stage.Stage) error {
 		if err == nil {
 			err = stage.Until(ctx, "delivery by relay-2", func() (bool, error) { return nothingWaits(ctx, s) })
 		}
-		return errors.Join(err, s.Relays[0].Continue(), stage.Sleep(ctx, 2*time.Second))
+		return errors.Join(err, s.Relays[0].Continue(), topology.Sleep(ctx, 2*time.Second))
 	})
 }
 
@@ -119,7 +120,7 @@ func refusedCredential(ctx context.Context, s *stage.Stage) error {
 		if err == nil {
 			err = s.Shop.Deliver(ctx, s.Edge(1), s.Shop.Adds(d, 5))
 		}
-		return errors.Join(err, stage.Sleep(ctx, 25*time.Second), s.Behave(ctx, nil))
+		return errors.Join(err, topology.Sleep(ctx, 25*time.Second), s.Behave(ctx, nil))
 	})
 	if err != nil {
 		return err
@@ -138,7 +139,7 @@ func deafEngine(ctx context.Context, s *stage.Stage) error {
 	}
 	return s.Fault("N12", "interactions are taken and not answered", func() error {
 		err := s.Behave(ctx, map[string]any{"after_effect": true, "times": 2})
-		return errors.Join(err, s.Shop.Deliver(ctx, s.Edge(1), s.Shop.Adds(d, 5)), stage.Sleep(ctx, 3*time.Second), s.Behave(ctx, nil))
+		return errors.Join(err, s.Shop.Deliver(ctx, s.Edge(1), s.Shop.Adds(d, 5)), topology.Sleep(ctx, 3*time.Second), s.Behave(ctx, nil))
 	})
 }
 
@@ -158,7 +159,7 @@ func cutRequests(ctx context.Context, s *stage.Stage) error {
 		if err == nil {
 			err = s.Shop.Deliver(ctx, s.Edge(1), s.Shop.Adds(d, 8))
 		}
-		err = errors.Join(err, stage.Sleep(ctx, 4*time.Second))
+		err = errors.Join(err, topology.Sleep(ctx, 4*time.Second))
 		for _, r := range s.Relays {
 			err = errors.Join(err, s.Link(r.Name, "engine").Heal())
 		}
@@ -200,7 +201,7 @@ func staleFill(ctx context.Context, s *stage.Stage) error {
 		if err == nil {
 			err = stage.Until(ctx, "the second push of the item", revision("2\n"))
 		}
-		return errors.Join(err, s.Edges[0].Continue(), stage.Sleep(ctx, 2*time.Second))
+		return errors.Join(err, s.Edges[0].Continue(), topology.Sleep(ctx, 2*time.Second))
 	})
 }
 
@@ -232,7 +233,7 @@ func sameNews(ctx context.Context, s *stage.Stage) error {
 		if err != nil {
 			return err
 		}
-		if err := stage.Sleep(ctx, 3*time.Second); err != nil { // the first is fetched before the second comes
+		if err := topology.Sleep(ctx, 3*time.Second); err != nil { // the first is fetched before the second comes
 			return err
 		}
 	}

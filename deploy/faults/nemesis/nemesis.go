@@ -102,7 +102,7 @@ func (n *Nemesis) Episode(ctx context.Context) {
 		}
 		playing = append(playing, c)
 		all.Go(func() { n.play(ctx, c) })
-		if size > 1 && rest(ctx, n.between(0, 3*time.Second)) != nil {
+		if size > 1 && topology.Sleep(ctx, n.between(0, 3*time.Second)) != nil {
 			break
 		}
 	}
@@ -171,7 +171,7 @@ func (n *Nemesis) play(ctx context.Context, c Case) {
 	if err := c.Inject(ctx); err != nil {
 		n.fails(c, "inject", err)
 	}
-	_ = rest(ctx, c.Hold)
+	_ = topology.Sleep(ctx, c.Hold)
 	calm := context.WithoutCancel(ctx)
 	calm, cancel := context.WithTimeout(calm, 3*time.Minute)
 	defer cancel()
@@ -197,14 +197,3 @@ func (n *Nemesis) between(low, high time.Duration) time.Duration {
 }
 
 func pick[T any](n *Nemesis, all ...T) T { return all[n.random.IntN(len(all))] }
-
-func rest(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}

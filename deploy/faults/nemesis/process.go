@@ -65,7 +65,7 @@ func (f *storm) Inject(ctx context.Context) error {
 	f.done = make(chan struct{})
 	go func() {
 		defer close(f.done)
-		for i := 0; rest(ctx, f.every) == nil; i++ {
+		for i := 0; topology.Sleep(ctx, f.every) == nil; i++ {
 			relay := f.relays[i%len(f.relays)].Unit
 			sig := syscall.SIGTERM
 			if f.rough {

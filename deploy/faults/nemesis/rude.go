@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"storefront.internal/deploy/faults/history"
+	"storefront.internal/deploy/faults/topology"
 )
 
 // Victim is whom rude clients pretend to be.
@@ -60,7 +61,7 @@ func (f *rude) hang(ctx context.Context, i int) {
 	for ctx.Err() == nil {
 		c, err := net.DialTimeout("tcp", f.addr, 2*time.Second)
 		if err != nil {
-			_ = rest(ctx, time.Second)
+			_ = topology.Sleep(ctx, time.Second)
 			continue
 		}
 		if i%2 == 0 {
@@ -68,7 +69,7 @@ func (f *rude) hang(ctx context.Context, i int) {
 				"Content-Length: 250000\r\n\r\n{", f.victim.Connection, f.victim.Key)
 		}
 		for _, b := range []byte("GET /v1/catalog/items/itm_x HTTP/1.1\r\n") {
-			if _, err := c.Write([]byte{b}); err != nil || rest(ctx, 500*time.Millisecond) != nil {
+			if _, err := c.Write([]byte{b}); err != nil || topology.Sleep(ctx, 500*time.Millisecond) != nil {
 				break
 			}
 		}
@@ -157,7 +158,7 @@ func (f *rude) attack(ctx context.Context, a attempt) {
 		e.Error = err.Error()
 	}
 	f.recorder.End(call, e)
-	_ = rest(ctx, 20*time.Millisecond)
+	_ = topology.Sleep(ctx, 20*time.Millisecond)
 }
 
 func (f *rude) exchange(ctx context.Context, text string, e *history.Event) error {

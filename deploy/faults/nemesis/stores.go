@@ -130,7 +130,7 @@ func again(ctx context.Context, do func(context.Context) error) error {
 		if err == nil {
 			return nil
 		}
-		if e := rest(ctx, 300*time.Millisecond); e != nil {
+		if e := topology.Sleep(ctx, 300*time.Millisecond); e != nil {
 			return fmt.Errorf("%w (last: %w)", e, err)
 		}
 	}

@@ -119,19 +119,9 @@ func Until(ctx context.Context, what string, holds func() (bool, error)) error {
 		if err != nil || ok {
 			return err
 		}
-		if err := Sleep(ctx, 50*time.Millisecond); err != nil {
+		if err := topology.Sleep(ctx, 50*time.Millisecond); err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
-	}
-}
-
-// Sleep rests, or ends with the context.
-func Sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

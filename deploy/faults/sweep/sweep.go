@@ -159,7 +159,7 @@ func (t *traffic) die(ctx context.Context, round Round) (missed []Case, err erro
 			if len(alive()) == 0 {
 				return nil, nil
 			}
-			if err := stage.Sleep(ctx, 100*time.Millisecond); err != nil {
+			if err := topology.Sleep(ctx, 100*time.Millisecond); err != nil {
 				return alive(), err
 			}
 		}

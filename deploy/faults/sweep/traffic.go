@@ -56,7 +56,7 @@ func (t *traffic) tried(ctx context.Context, call func() error) error {
 		if err == nil || t.policy == Never {
 			return nil
 		}
-		if e := stage.Sleep(ctx, 200*time.Millisecond); e != nil {
+		if e := topology.Sleep(ctx, 200*time.Millisecond); e != nil {
 			return errors.Join(e, err)
 		}
 	}

@@ -36,11 +36,11 @@ func (s *Service) Alter(bin string, extra ...string) {
 // Ready waits until the service says that it is.
 func (s *Service) Ready(ctx context.Context) error {
 	for {
-		err := answers(ctx, "http://"+s.Admin+"/readyz?verbose")
+		err := services.Answers(ctx, "http://"+s.Admin+"/readyz?verbose", 3*time.Second)
 		if err == nil {
 			return nil
 		}
-		if e := pause(ctx, 100*time.Millisecond); e != nil {
+		if e := Sleep(ctx, 100*time.Millisecond); e != nil {
 			return fmt.Errorf("%s is not ready: %w (last: %w)", s.Name, e, err)
 		}
 	}
@@ -163,7 +163,7 @@ func (s *Service) listens(ctx context.Context) error {
 		if err == nil {
 			return c.Close()
 		}
-		if e := pause(ctx, 50*time.Millisecond); e != nil {
+		if e := Sleep(ctx, 50*time.Millisecond); e != nil {
 			return fmt.Errorf("%s does not listen: %w (last: %w)", s.Name, e, err)
 		}
 	}

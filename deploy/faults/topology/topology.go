@@ -6,9 +6,7 @@ package topology
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -181,23 +179,4 @@ func (x *Topology) Ready(ctx context.Context) error {
 // Services are edges, relays and control.
 func (x *Topology) Services() []*Service {
 	return append(append(append([]*Service{}, x.Edges...), x.Relays...), x.Control)
-}
-
-func answers(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(res.Body, 4<<10)) // what it says is for the message only
-	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %d %s", url, res.StatusCode, text)
-	}
-	return nil
 }

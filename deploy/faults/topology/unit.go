@@ -76,7 +76,7 @@ func (u *Unit) keep(ctx context.Context) {
 		p, err := u.launch(ctx)
 		if err != nil {
 			u.say("%s does not start: %v", u.Name, err)
-			if pause(ctx, restartPause) != nil {
+			if Sleep(ctx, restartPause) != nil {
 				return
 			}
 			continue
@@ -90,7 +90,7 @@ func (u *Unit) keep(ctx context.Context) {
 				u.say("%s ended by itself: %s", u.Name, p.Ending())
 			}
 		})
-		if pause(ctx, restartPause) != nil {
+		if Sleep(ctx, restartPause) != nil {
 			return
 		}
 	}
@@ -199,7 +199,8 @@ func childrenOf(pid int) []int {
 	return children
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+// Sleep rests, or ends with the context.
+func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -87,7 +87,7 @@ func TestPauseReachesChildren(t *testing.T) {
 			if now, err := os.Stat(file); err == nil && (before == nil || now.Size() > before.Size()) {
 				return nil
 			}
-			_ = pause(ctx, 10*time.Millisecond)
+			_ = Sleep(ctx, 10*time.Millisecond)
 		}
 		return errors.New("it stands still")
 	}
@@ -124,7 +124,7 @@ func stands(ctx context.Context, pid int) error {
 		if strings.HasPrefix(text[strings.LastIndexByte(text, ')')+1:], " T") {
 			return nil
 		}
-		if err := pause(ctx, 10*time.Millisecond); err != nil {
+		if err := Sleep(ctx, 10*time.Millisecond); err != nil {
 			return fmt.Errorf("process %d is not stopped: %s", pid, text)
 		}
 	}

@@ -50,11 +50,12 @@ func Plain(environ []string) []string {
 func Ready(ctx context.Context, p *process.Process, admin string, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	return p.WaitReady(ctx, func(ctx context.Context) error { return ask(ctx, "http://"+admin+"/readyz?verbose") })
+	return p.WaitReady(ctx, func(ctx context.Context) error { return Answers(ctx, "http://"+admin+"/readyz?verbose", 2*time.Second) })
 }
 
-func ask(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+// Answers asks once and wants a 200 in that time; the error tells what was said instead.
+func Answers(ctx context.Context, url string, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
