@@ -47,6 +47,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 		"edge.resources.limits.memory=lots":                      "/edge/resources/limits/memory",
 		"tests.connectionId=trial":                               "/tests/connectionId",
 		"monitoring.serviceMonitor.interval=often":               "/monitoring/serviceMonitor/interval",
+		"monitoring.prometheusRule.runbookUrl=runbooks":          "/monitoring/prometheusRule/runbookUrl",
 		"edge.pdb.maxUnavailable=half":                           "/edge/pdb/maxUnavailable",
 		"relay.keda.minReplicaCount=0":                           "/relay/keda/minReplicaCount",
 		"kafka.replicationFactor=0":                              "/kafka/replicationFactor",

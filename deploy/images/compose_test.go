@@ -170,6 +170,18 @@ func TestComposeWantsSecrets(t *testing.T) {
 	}
 }
 
+// TestComposeKeepsClassicBuckets: a Prometheus that takes native histograms drops them else, and rules and dashboards read them.
+func TestComposeKeepsClassicBuckets(t *testing.T) {
+	text, err := os.ReadFile("../compose/prometheus.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs := bytes.Count(text, []byte("  - job_name: "))
+	if kept := bytes.Count(text, []byte("\n    always_scrape_classic_histograms: true\n")); kept != jobs || jobs != 3 {
+		t.Errorf("%d of %d jobs keep classic buckets", kept, jobs)
+	}
+}
+
 // variables are the names in a module's CONFIG.md, and those that are required.
 func variables(t *testing.T, module string) (known map[string]bool, required []string) {
 	t.Helper()

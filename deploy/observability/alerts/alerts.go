@@ -46,8 +46,9 @@ type Group struct {
 	Alerts  []Alert
 }
 
-// RunbookBase is what a runbook's address begins with; the chart may put another in its place.
-const RunbookBase = "https://storefront.internal/deploy/runbooks/"
+// RunbookBase is what a runbook's address begins with: its place in the repository, since only the reader knows where that is to be
+// read. The chart puts monitoring.prometheusRule.runbookUrl in its place.
+const RunbookBase = "deploy/runbooks/"
 
 // Groups returns all rules.
 func Groups() []Group {
