@@ -25,13 +25,18 @@ type Items struct {
 	raise  *redis.Script
 }
 
-// raiseItem reads no more of a record than its revision.
+// raiseItem reads no more of a record than its revision. A server that is full takes no new version, but lets go of the
+// old one, so that it does not outlive the newer.
 const raiseItem = `
 local there = tonumber(string.match(redis.call('GETRANGE', KEYS[1], 0, 20), '^(%d+)\n'))
 if there and there >= tonumber(ARGV[1]) then
 	return 0
 end
-redis.call('SET', KEYS[1], ARGV[1] .. '\n' .. ARGV[2], 'EX', ARGV[3])
+local set = redis.pcall('SET', KEYS[1], ARGV[1] .. '\n' .. ARGV[2], 'EX', ARGV[3])
+if set['err'] then
+	redis.call('DEL', KEYS[1])
+	return set
+end
 return 1`
 
 // NewItems returns the Items under a prefix.

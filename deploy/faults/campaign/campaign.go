@@ -55,6 +55,7 @@ type run struct {
 	load     *load.Load
 	nemesis  *nemesis.Nemesis
 	recorder *history.Recorder
+	rested   map[string]float64 // goroutines of each process before the load
 	out      *report.Report
 
 	mu       sync.Mutex
@@ -76,6 +77,9 @@ func Run(ctx context.Context, cfg Config) (_ *report.Report, err error) {
 	}
 	defer func() { err = errors.Join(err, r.topology.Close()) }()
 	r.recorder = history.NewRecorder(file)
+	if r.rested, err = collect.Goroutines(ctx, r.targets()); err != nil {
+		return nil, err
+	}
 	if err := r.play(ctx); err != nil {
 		return nil, err
 	}
@@ -181,7 +185,7 @@ func (r *run) targets() collect.Targets {
 	t := collect.Targets{
 		DatabaseURL: x.DatabaseURL(), Brokers: []string{x.Brokers()}, Topic: stream.TopicSignals, Group: nemesis.RelayGroup,
 		Topics: []string{stream.TopicSignals, stream.TopicDecisions}, EngineURL: x.Engine.URL, ControlURL: x.Control.URL,
-		BackendToken: x.Settings().BackendToken, ProviderURL: x.Provider.URL, Admin: map[string]string{},
+		BackendToken: x.Settings().BackendToken, ProviderURL: x.Provider.URL, RedisAddr: x.RedisAddr(), Admin: map[string]string{},
 	}
 	for _, s := range x.Services() {
 		t.Admin[s.Name] = s.Admin
@@ -209,7 +213,8 @@ func (r *run) judge(ctx context.Context, path string, drain time.Duration) error
 	if r.Hasty {
 		limit = quietWithin // how fast a busy machine drains is no finding of a short run
 	}
-	r.out.Findings, r.out.Figures = check.Run(events, faults, state, check.Options{RedisFaults: r.Redis, DrainLimit: limit, Start: r.recorder.Start()})
+	r.out.Findings, r.out.Figures = check.Run(events, faults, state, check.Options{RedisFaults: r.Redis, DrainLimit: limit,
+		Start: r.recorder.Start(), InFlight: topology.InFlight, Goroutines: r.rested})
 	r.out.Faults, r.out.Injected, r.out.Unhealed = len(faults), r.nemesis.Counts(), r.nemesis.Failed()
 	slices.Sort(r.recovery)
 	r.out.Recovery = report.Spread(r.recovery)

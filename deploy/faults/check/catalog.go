@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"storefront.internal/deploy/faults/collect"
 	"storefront.internal/deploy/faults/history"
@@ -39,8 +40,8 @@ func (r *run) truth() {
 // seen is an item as one edge answered it.
 type seen struct{ edge, item string }
 
-// monotone is the second half of S11: a read that began after another had ended, at the same edge, tells no older revision. An
-// edge that was killed meanwhile begins anew.
+// monotone is the second half of S11: a read that began after another had ended, at the same edge, tells no older revision, also
+// when a new process has taken the edge's place. Only where that one found PostgreSQL away it may have believed Redis.
 func (r *run) monotone() {
 	reads := map[seen][]*call{}
 	for _, c := range r.calls {
@@ -60,7 +61,7 @@ func (r *run) falls(at seen, reads []*call) {
 	for i, later := range reads {
 		for j := i - 1; j >= 0 && j > i-window; j-- {
 			earlier := reads[j]
-			if earlier.end.At < later.begin.At && earlier.end.Revision > later.end.Revision && !r.killed(at.edge, earlier.end.At, later.begin.At) {
+			if earlier.end.At < later.begin.At && earlier.end.Revision > later.end.Revision && !r.believed(at.edge, earlier, later) {
 				r.found("S11", "an edge answered an older revision after a newer one", fmt.Sprintf("%s %s: %d after %d", at.edge, at.item, later.end.Revision, earlier.end.Revision))
 				return
 			}
@@ -71,9 +72,23 @@ func (r *run) falls(at seen, reads []*call) {
 // window is how many reads back one is compared with.
 const window = 200
 
-func (r *run) killed(edge string, from, to int64) bool {
-	for _, f := range r.faults {
-		if f.Kind == "N1" && f.At < to && f.Until > from && strings.Contains(f.Detail, edge) {
+// believed reports whether the later read may have been answered with what Redis held: another process had taken the edge's place,
+// and it could not ask PostgreSQL.
+func (r *run) believed(edge string, earlier, later *call) bool {
+	anew := r.fault(earlier.end.At, later.begin.At, func(f *history.Fault) bool {
+		return (f.Kind == "N1" || f.Kind == "N13") && strings.Contains(f.Detail, edge)
+	})
+	return anew && r.fault(later.begin.At-int64(unproven), later.end.At, func(f *history.Fault) bool {
+		return f.Kind == "N9" || f.Kind == "N2" && strings.Contains(f.Detail, edge) || strings.Contains(f.Detail, "postgres")
+	})
+}
+
+// unproven is how long after PostgreSQL came back what was believed may still be told: the wait for it, and the life of a copy.
+const unproven = 5 * time.Second
+
+func (r *run) fault(from, to int64, which func(*history.Fault) bool) bool {
+	for i := range r.faults {
+		if f := &r.faults[i]; f.At < to && f.Until > from && which(f) {
 			return true
 		}
 	}

@@ -89,7 +89,7 @@ func TestViolations(t *testing.T) {
 		w.opt.InFlight = 2
 		w.faults = append(w.faults, history.Fault{At: 0, Until: int64(time.Minute), Kind: "N12", Detail: "answers 401"})
 		for range 2 + probes + 1 {
-			w.state.Engine.Refusals = append(w.state.Engine.Refusals, collect.Refusal{At: start.Add(time.Second)})
+			w.state.Engine.Refusals = append(w.state.Engine.Refusals, collect.Refusal{At: start.Add(time.Second), Delivery: true})
 		}
 	})
 	f("S7", "not the fold", func(w *world) { w.state.Lines[0].Quantity = 1 })
@@ -125,6 +125,15 @@ func TestViolations(t *testing.T) {
 	f("S11", "that the provider has not", func(w *world) { w.state.Truth[0].Want = "" })
 	f("S11", "not as the provider", func(w *world) { w.state.Truth[0].Have = "bb" })
 	f("S11", "older revision", func(w *world) {
+		w.call(history.Event{Op: history.Item, Edge: "edge-1", Item: "itm_1"}, history.Event{Kind: history.OK, Revision: 4})
+	})
+	f("S11", "older revision", func(w *world) { // a new process is no excuse
+		w.faults = append(w.faults, history.Fault{At: w.clock - 5, Until: w.clock + 5, Kind: "N1", Detail: "kill edge-1"})
+		w.clock += 10
+		w.call(history.Event{Op: history.Item, Edge: "edge-1", Item: "itm_1"}, history.Event{Kind: history.OK, Revision: 4})
+	})
+	f("S11", "older revision", func(w *world) { // nor is PostgreSQL for a process that goes on
+		w.faults = append(w.faults, history.Fault{At: w.clock - 5, Until: w.clock + 50, Kind: "N9", Detail: "PostgreSQL stops at once and starts again"})
 		w.call(history.Event{Op: history.Item, Edge: "edge-1", Item: "itm_1"}, history.Event{Kind: history.OK, Revision: 4})
 	})
 	f("S11", "Redis holds another", func(w *world) { w.state.Cached[0].Revision = 4 })
@@ -220,8 +229,9 @@ func TestLegal(t *testing.T) {
 		w.state.Lines[0].Revision = 6
 		w.state.Engine.Receipts[last].Line = &collect.Line{Connection: con, Decision: dec, Item: "itm_1", Variant: "var_1", Revision: 6}
 	})
-	f("an edge that was killed begins anew", func(w *world) {
-		w.faults = append(w.faults, history.Fault{At: w.clock - 5, Until: w.clock + 5, Kind: "N1", Detail: "kill edge-1"})
+	f("an edge that was killed and finds PostgreSQL away may believe Redis", func(w *world) {
+		w.faults = append(w.faults, history.Fault{At: w.clock - 5, Until: w.clock + 5, Kind: "N1", Detail: "kill edge-1"},
+			history.Fault{At: w.clock, Until: w.clock + 20, Kind: "N4", Detail: "edge-1>postgres"})
 		w.clock += 10
 		w.call(history.Event{Op: history.Item, Edge: "edge-1", Item: "itm_1"}, history.Event{Kind: history.OK, Revision: 4})
 	})

@@ -50,7 +50,7 @@ func (r *run) refusals() {
 		from, to := r.opt.Start.Add(time.Duration(f.At)), r.opt.Start.Add(time.Duration(f.Until)+settling)
 		n := 0
 		for _, x := range r.state.Engine.Refusals {
-			if !x.At.Before(from) && !x.At.After(to) {
+			if x.Delivery && !x.At.Before(from) && !x.At.After(to) {
 				n++
 			}
 		}

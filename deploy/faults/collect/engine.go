@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -131,12 +132,14 @@ func (c *collector) reading(element json.RawMessage) error {
 
 func (c *collector) refusal(element json.RawMessage) error {
 	var r struct {
+		Call       string    `json:"call"`
 		At         time.Time `json:"received_at"`
 		Credential string    `json:"credential"`
 	}
 	if err := json.Unmarshal(element, &r); err != nil {
 		return err
 	}
-	c.state.Engine.Refusals = append(c.state.Engine.Refusals, Refusal(r))
+	c.state.Engine.Refusals = append(c.state.Engine.Refusals,
+		Refusal{At: r.At, Credential: r.Credential, Delivery: !strings.HasSuffix(r.Call, "/recommendations")})
 	return nil
 }

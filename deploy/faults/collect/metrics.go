@@ -21,6 +21,19 @@ func (c *collector) metrics(ctx context.Context) error {
 	return nil
 }
 
+// Goroutines answers how many each process has now.
+func Goroutines(ctx context.Context, t Targets) (map[string]float64, error) {
+	all := map[string]float64{}
+	for name, address := range t.Admin {
+		samples, err := scrape(ctx, "http://"+address+"/metrics")
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		all[name] = samples["go_goroutines"]
+	}
+	return all, nil
+}
+
 func scrape(ctx context.Context, url string) (map[string]float64, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

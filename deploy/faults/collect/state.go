@@ -81,10 +81,11 @@ type Envelope struct {
 // Reading is what came of the engine's reading of a snapshot.
 type Reading struct{ Observation, Connection, Result, Detail string }
 
-// Refusal is a request that the engine answered 401; Credential is a digest of what it carried.
+// Refusal is a request that the engine answered 401; Credential is a digest of what it carried. Delivery says that a relay made it.
 type Refusal struct {
 	At         time.Time
 	Credential string
+	Delivery   bool
 }
 
 // Delivery is a row of the queue, or of the dead. Kind is interaction or envelope.

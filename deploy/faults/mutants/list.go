@@ -38,6 +38,7 @@ func List() []Mutant {
 		{"decision_looked_up", "does not know a Decision that was served a moment ago", []string{stage.Edge}, "strangers", []string{"S13"}},
 		{"key_never_forgotten", "goes on taking a revoked key", []string{stage.Edge}, "revoked key", []string{"H18"}},
 		{"cache_without_compare", "fills Redis with an older item", []string{stage.Edge}, "stale fill", []string{"S11"}},
+		{"redis_believed", "takes what Redis holds for the newest", []string{stage.Edge}, "Redis behind", []string{"S11"}},
 		{"offsets_before_store", "commits offsets before the transaction", []string{stage.Relay}, "sink killed", []string{"S1"}},
 		{"unsorted_locks", "locks cart lines in any order", []string{stage.Relay}, "two sinks", []string{"H9"}},
 		{"poison_at_any_error", "parks what the database could not take for a moment", []string{stage.Relay}, "refusing database", []string{"S1"}},

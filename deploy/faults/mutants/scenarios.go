@@ -33,6 +33,7 @@ func scenarios() map[string]scenario {
 		"strangers":          strangers,
 		"revoked key":        revokedKey,
 		"stale fill":         staleFill,
+		"Redis behind":       redisBehind,
 		"sink killed":        sinkKilled,
 		"two sinks":          twoSinks,
 		"refusing database":  refusingDatabase,
@@ -260,6 +261,15 @@ func revokedKey(ctx context.Context, s *stage.Stage) error {
 	return nil
 }
 
+// slow is a trigger that makes the database take its time over each cart line, so that transactions meet.
+const slow = `
+CREATE OR REPLACE FUNCTION relay.slow() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM pg_sleep(0.003);
+	RETURN NEW;
+END $$;
+CREATE TRIGGER slow BEFORE INSERT ON relay.cart_lines FOR EACH ROW EXECUTE FUNCTION relay.slow()`
+
 // twoSinks: two relays fold a long queue of signals into the same few lines, in many small transactions.
 func twoSinks(ctx context.Context, s *stage.Stage) error {
 	d, err := s.Shop.Recommend(ctx, s.Edge(1))
@@ -271,14 +281,17 @@ func twoSinks(ctx context.Context, s *stage.Stage) error {
 			return err
 		}
 	}
-	err = s.Fault("N2", "relay-1 and relay-2 stopped", func() error {
+	if err := s.Exec(ctx, slow); err != nil {
+		return err
+	}
+	err = s.Fault("N2", "relay-1 and relay-2 stopped, cart lines are slow", func() error {
 		for _, r := range s.Relays {
 			if err := r.Pause(); err != nil {
 				return err
 			}
 		}
 		err := stage.Together(8, func(i int) error {
-			for range 8 {
+			for range 4 {
 				batch := s.Shop.Adds(d, 40)
 				slices.Reverse(batch)
 				if err := s.Shop.Deliver(ctx, s.Edge(1+i%2), batch); err != nil {
@@ -290,9 +303,8 @@ func twoSinks(ctx context.Context, s *stage.Stage) error {
 		for _, r := range s.Relays {
 			err = errors.Join(err, r.Continue())
 		}
-		return err
+		return errors.Join(err, s.Rest(ctx), s.Exec(ctx, `DROP TRIGGER slow ON relay.cart_lines`))
 	})
-	err = errors.Join(err, topology.Sleep(ctx, 8*time.Second))
 	for _, r := range s.Relays {
 		err = errors.Join(err, s.Restart(ctx, r))
 	}

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"storefront.internal/deploy/faults/history"
 	"storefront.internal/deploy/faults/stage"
 	"storefront.internal/deploy/faults/topology"
@@ -164,44 +162,6 @@ func cutRequests(ctx context.Context, s *stage.Stage) error {
 			err = errors.Join(err, s.Link(r.Name, "engine").Heal())
 		}
 		return err
-	})
-}
-
-// staleFill: an edge has read an item and stands still before it tells Redis; the item changes meanwhile.
-func staleFill(ctx context.Context, s *stage.Stage) error {
-	at := stage.PlaceOf(s.Control)
-	item, err := s.Shop.Observe(ctx, at, "p-1", 1, `{"n":1}`)
-	if err != nil {
-		return err
-	}
-	if err := s.Arm(ctx, s.Edges[0], crashpoint.ItemLoaded, "stop"); err != nil {
-		return err
-	}
-	client := redis.NewClient(&redis.Options{Addr: s.RedisAddr()})
-	defer func() { _ = client.Close() }()
-	key := "sf:item:" + s.Shop.Connection + ":" + item
-	revision := func(want string) func() (bool, error) {
-		return func() (bool, error) {
-			text, err := client.GetRange(ctx, key, 0, 1).Result()
-			return text == want, err
-		}
-	}
-	if err := stage.Until(ctx, "the first push of the item", revision("1\n")); err != nil {
-		return err
-	}
-	if err := client.Del(ctx, key).Err(); err != nil { // as its life ends
-		return err
-	}
-	return s.Fault("N2", "edge-1 stopped with an item in its hands", func() error {
-		go s.Shop.Read(ctx, s.Edge(1), item)
-		err := stage.Until(ctx, "stop of edge-1", func() (bool, error) { return s.Edges[0].Stopped(), nil })
-		if err == nil {
-			_, err = s.Shop.Observe(ctx, at, "p-1", 2, `{"n":2}`)
-		}
-		if err == nil {
-			err = stage.Until(ctx, "the second push of the item", revision("2\n"))
-		}
-		return errors.Join(err, s.Edges[0].Continue(), topology.Sleep(ctx, 2*time.Second))
 	})
 }
 

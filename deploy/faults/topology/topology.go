@@ -60,6 +60,8 @@ const (
 	// Products is how many the store has.
 	Products = 60
 	appID    = "4242"
+	// InFlight is how many requests the relays may have under way at the engine: two of them, four workers each.
+	InFlight = 8
 )
 
 // Start brings everything up and waits until it is ready. On an error it stops what it started.

@@ -26,7 +26,7 @@ func TestBelong(t *testing.T) {
 				}
 			}
 		}
-		s.looked(t, 1, 0)
+		s.looked(t, 1, 1)
 		check(true, true, true, false, false, false, false)
 		s.looked(t, 0, 1)
 		check(true, true, true, false, false, false, false)

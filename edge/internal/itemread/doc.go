@@ -7,7 +7,10 @@
 // What holds:
 //
 //   - Never backwards. An edge does not answer an older refresh_revision of an item after a newer one, a deletion
-//     included. A mark per item outlives the copy in memory; a copy in Redis that is older than the mark is passed over.
+//     included, nor does the process that takes its place. A mark per item outlives the copy in memory; a copy in Redis
+//     that is older than the mark is passed over. The first one that a process meets is proven by PostgreSQL, since Redis
+//     may hold an older version than was answered; only while PostgreSQL is away such a copy serves unproven. It is
+//     proven again each minute: a version that Redis lost is made up for by then.
 //   - A foreign item does not exist. The connection is part of every key, in memory, in Redis and in SQL; so a foreign
 //     item takes the way of a missing one, step by step.
 //   - Stores may be away. Without Redis items come from PostgreSQL, without PostgreSQL from Redis and memory, where a

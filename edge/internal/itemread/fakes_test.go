@@ -29,6 +29,7 @@ type stores struct {
 	rows      map[Key]Version
 	cached    map[Key]Version
 	storeDown bool
+	resets    int // so many reads of PostgreSQL find their session ended
 	cacheDown bool
 	hangs     bool // PostgreSQL does not answer until the context ends
 	panics    bool
@@ -66,14 +67,15 @@ func (s *stores) set(f func()) {
 
 type storePort struct{ *stores }
 
-func (p storePort) Item(ctx context.Context, k Key) (Version, bool, error) {
+func (p storePort) Item(ctx context.Context, k Key, held int64) (Version, bool, error) {
 	s := p.stores
 	s.mu.Lock()
 	s.reads++
 	s.inFlight++
 	s.most = max(s.most, s.inFlight)
 	v, found := s.rows[k]
-	hangs, down, panics, before := s.hangs, s.storeDown, s.panics, s.before
+	hangs, down, panics, before := s.hangs, s.storeDown || s.resets > 0, s.panics, s.before
+	s.resets = max(0, s.resets-1)
 	s.mu.Unlock()
 	defer s.set(func() { s.inFlight-- })
 	if panics {
@@ -88,6 +90,9 @@ func (p storePort) Item(ctx context.Context, k Key) (Version, bool, error) {
 	}
 	if before != nil {
 		before()
+	}
+	if held > 0 && v.Revision == held {
+		v.Body = nil
 	}
 	return v, found, nil
 }

@@ -117,42 +117,55 @@ func (s *Service) lookUp(ctx context.Context, req Request, k Key, hash uint64) (
 			a, fill = s.fallBack(k, hash, fmt.Errorf("itemread: panic in a look-up: %T", p)), nil
 		}
 	}()
-	mark := s.memory.mark(k)
+	at := s.memory.mark(k)
 	v, found, cacheErr := s.askCache(ctx, k)
-	if cacheErr == nil && found {
-		if a, ok := s.take(k, hash, v, fromRedis); ok {
+	found = found && cacheErr == nil
+	switch {
+	case found && v.Revision >= at.revision && s.doubtful(at):
+		return s.prove(ctx, req, k, hash, v, at)
+	case found:
+		if a, ok := s.take(k, hash, v, fromRedis, at.proven); ok {
 			return a, nil
 		}
-	}
-	if mark == 0 { // nobody knows yet whether it exists
+	case at.revision == 0: // nobody knows yet whether it exists
 		if err := s.overBudget(req); err != nil {
 			return answer{err: err, from: fromNowhere}, nil
 		}
 	}
-	v, found, err := s.askStore(ctx, k)
-	switch {
-	case err != nil:
+	v, found, err := s.askStore(ctx, k, 0)
+	if err != nil {
 		return s.fallBack(k, hash, errors.Join(err, cacheErr)), nil
-	case !found:
+	}
+	return s.settle(req, k, hash, v, found)
+}
+
+// settle turns what PostgreSQL said into an answer.
+func (s *Service) settle(req Request, k Key, hash uint64, v Version, found bool) (answer, *Version) {
+	if !found {
 		s.charge(req)
-		s.memory.keepDeleted(hash, k, 0, s.negativeEnd())
+		s.memory.keepDeleted(hash, k, 0, 0, s.negativeEnd())
 		return answer{err: errNotFound(), from: fromPostgres}, nil
 	}
-	a, ok := s.take(k, hash, v, fromPostgres)
+	a, ok := s.take(k, hash, v, fromPostgres, s.clock())
 	if !ok {
 		return s.fallBack(k, hash, errBehind), nil
 	}
 	return a, &v
 }
 
-// take turns a version into an answer and remembers it, unless it is older than what was answered already.
-func (s *Service) take(k Key, hash uint64, v Version, from source) (answer, bool) {
+// take turns a version into an answer and remembers it, unless it is older than what was answered already. What is not
+// proven is asked for again soon.
+func (s *Service) take(k Key, hash uint64, v Version, from source, proven int64) (answer, bool) {
 	a, kept := answer{from: from}, false
 	if v.deleted() {
 		a.err = errNotFound()
-		kept = s.memory.keepDeleted(hash, k, v.Revision, s.negativeEnd())
+		kept = s.memory.keepDeleted(hash, k, v.Revision, proven, s.negativeEnd())
 	} else {
-		a.doc, kept = s.memory.keep(hash, k, v, s.clock()+s.ttl)
+		life := s.ttl
+		if proven == 0 {
+			life = min(life, int64(lateLife))
+		}
+		a.doc, kept = s.memory.keep(hash, k, v, proven, s.clock()+life)
 	}
 	if !kept {
 		s.metrics.behind[from].Inc()
@@ -169,12 +182,16 @@ func (s *Service) askCache(ctx context.Context, k Key) (Version, bool, error) {
 }
 
 // askStore waits a moment for its turn: a queue would only make everybody late.
-func (s *Service) askStore(ctx context.Context, k Key) (Version, bool, error) {
+func (s *Service) askStore(ctx context.Context, k Key, held int64) (Version, bool, error) {
 	if err := s.enter(ctx); err != nil {
 		return Version{}, false, err
 	}
 	defer s.leave()
-	return s.store.Item(ctx, k)
+	v, found, err := s.store.Item(ctx, k, held)
+	if err == nil {
+		s.doubt.answered(s.clock())
+	}
+	return v, found, err
 }
 
 func (s *Service) enter(ctx context.Context) error {

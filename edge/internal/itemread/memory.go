@@ -20,7 +20,7 @@ type memory struct {
 // What memory holds beside documents.
 const (
 	existsBytes = 8 << 20
-	maxMarks    = 400_000 // some 20 MB
+	maxMarks    = 400_000 // some 25 MB
 )
 
 func newMemory(limit int64) *memory {
@@ -33,8 +33,8 @@ func (m *memory) hash(k Key) uint64 {
 	return bits.RotateLeft64(maphash.String(m.seed, string(k.Connection)), 1) ^ maphash.String(m.seed, string(k.Item))
 }
 
-// mark is the greatest revision that was answered for the item; 0 when none is remembered.
-func (m *memory) mark(k Key) int64 {
+// mark is that of the item; the zero one when none is remembered.
+func (m *memory) mark(k Key) mark {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.marks.get(k)
@@ -42,10 +42,10 @@ func (m *memory) mark(k Key) int64 {
 
 // keep remembers a version that is not older than the mark, and reports false for one that is. It returns the document
 // that stands for it: one that is there already keeps its compressed copy.
-func (m *memory) keep(hash uint64, k Key, v Version, until int64) (*Document, bool) {
+func (m *memory) keep(hash uint64, k Key, v Version, proven, until int64) (*Document, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.marks.raise(k, v.Revision) {
+	if !m.marks.raise(k, mark{v.Revision, proven}) {
 		return nil, false
 	}
 	m.exists.drop(hash, k)
@@ -60,10 +60,10 @@ func (m *memory) keep(hash uint64, k Key, v Version, until int64) (*Document, bo
 }
 
 // keepDeleted remembers that the item does not exist since the revision; 0 when nobody knows of it.
-func (m *memory) keepDeleted(hash uint64, k Key, revision, until int64) bool {
+func (m *memory) keepDeleted(hash uint64, k Key, revision, proven, until int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if revision > 0 && !m.marks.raise(k, revision) {
+	if revision > 0 && !m.marks.raise(k, mark{revision, proven}) {
 		return false
 	}
 	m.docs.drop(hash, k)
@@ -76,7 +76,7 @@ func (m *memory) keepDeleted(hash uint64, k Key, revision, until int64) bool {
 func (m *memory) noteExists(hash uint64, k Key, exists bool, until int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !exists && m.marks.get(k) > 0 {
+	if !exists && m.marks.get(k).revision > 0 {
 		return
 	}
 	m.exists.put(hash, k, exists, 0, until)
@@ -89,21 +89,26 @@ func (m *memory) expire(hash uint64, k Key, revision int64) {
 	if e := m.docs.get(hash, k); e != nil && e.value.Revision < revision {
 		e.until.Store(0)
 	}
-	if m.marks.get(k) < revision {
+	if m.marks.get(k).revision < revision {
 		m.exists.drop(hash, k)
 	}
 }
 
-// marks are the greatest revisions that were answered, of the items that were loaded last: two generations, of which the
-// older one is forgotten when the younger one is full. Items are named by 128 bits of hash.
+// mark is the greatest revision that was answered of an item, and when PostgreSQL last held no greater one, on the clock
+// of the service; 0 is never in this process's life. Once it was asked, nothing newer was answered before the process
+// began, or before an earlier mark was forgotten; and what Redis holds since may be out of date, but is no step back.
+type mark struct{ revision, proven int64 }
+
+// marks are those of the items that were loaded last: two generations, of which the older one is forgotten when the
+// younger one is full. Items are named by 128 bits of hash.
 type marks struct {
 	seeds      [2]maphash.Seed
-	young, old map[[2]uint64]int64
+	young, old map[[2]uint64]mark
 	max        int // of a generation
 }
 
 func newMarks(bound int) marks {
-	return marks{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, young: map[[2]uint64]int64{}, max: max(1, bound/2)}
+	return marks{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, young: map[[2]uint64]mark{}, max: max(1, bound/2)}
 }
 
 func (m *marks) name(k Key) (n [2]uint64) {
@@ -114,7 +119,7 @@ func (m *marks) name(k Key) (n [2]uint64) {
 }
 
 // get returns the mark, and keeps it from being forgotten soon.
-func (m *marks) get(k Key) int64 {
+func (m *marks) get(k Key) mark {
 	n := m.name(k)
 	if r, ok := m.young[n]; ok {
 		return r
@@ -126,18 +131,20 @@ func (m *marks) get(k Key) int64 {
 	return r
 }
 
-// raise reports false when the revision is below the mark.
-func (m *marks) raise(k Key, revision int64) bool {
-	if revision < m.get(k) {
+// raise reports false when the new mark is below the one that is there.
+func (m *marks) raise(k Key, to mark) bool {
+	was := m.get(k)
+	if to.revision < was.revision {
 		return false
 	}
-	m.set(m.name(k), revision)
+	to.proven = max(to.proven, was.proven)
+	m.set(m.name(k), to)
 	return true
 }
 
-func (m *marks) set(n [2]uint64, revision int64) {
+func (m *marks) set(n [2]uint64, to mark) {
 	if _, known := m.young[n]; !known && len(m.young) >= m.max {
-		m.old, m.young = m.young, make(map[[2]uint64]int64)
+		m.old, m.young = m.young, make(map[[2]uint64]mark)
 	}
-	m.young[n] = revision
+	m.young[n] = to
 }

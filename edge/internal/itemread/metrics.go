@@ -33,6 +33,7 @@ type Metrics struct {
 	busy         prometheus.Counter
 	fillFailures prometheus.Counter
 	unjudged     prometheus.Counter
+	unproven     prometheus.Counter
 }
 
 // NewMetrics registers the figures.
@@ -62,6 +63,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	m.overBudget = counter("storefront_edge_item_over_budget_total", "Look-ups that were refused because the client or the key had found nothing too often.")
 	m.busy = counter("storefront_edge_item_lookups_busy_total", "Look-ups that got no turn at PostgreSQL in time.")
 	m.fillFailures = counter("storefront_edge_item_fill_failures_total", "Items that could not be copied into Redis.")
+	m.unproven = counter("storefront_edge_item_unproven_total",
+		"Items that were served from Redis while PostgreSQL could not be asked whether they are the newest.")
 	m.unjudged = counter("storefront_edge_item_unjudged_total", "Recommended items that no store could be asked about; they were served.")
 	return m
 }

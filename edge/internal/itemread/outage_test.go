@@ -70,7 +70,7 @@ func TestNeverBackwards(t *testing.T) {
 		s.set(func() { s.cached[mine] = Version{Revision: 4, Body: body(4)} })
 		time.Sleep(5 * time.Second)
 		expect(t, r, mine, 5)
-		s.looked(t, 2, 1)
+		s.looked(t, 2, 2)
 		synctest.Wait()
 		if s.cached[mine].Revision != 5 {
 			t.Error("Redis was not put right")

@@ -40,7 +40,7 @@ func TestChangeIsSeen(t *testing.T) {
 		expect(t, r, mine, 1)
 		r.Changed(mine, 1) // an old hint
 		r.Changed(Key{"con_2", "itm_1"}, 2)
-		s.looked(t, 1, 0)
+		s.looked(t, 1, 1)
 		expect(t, r, mine, 1)
 		r.Changed(mine, 2)
 		expect(t, r, mine, 2)
@@ -99,7 +99,7 @@ func TestForeignIsMissing(t *testing.T) {
 	play(t, func(t *testing.T, s *stores, r *Service) {
 		s.change(mine, 1, false, true)
 		expect(t, r, mine, 1)
-		s.looked(t, 1, 0)
+		s.looked(t, 1, 1)
 		answers := map[string]error{}
 		for name, k := range map[string]Key{"foreign": {"con_2", "itm_1"}, "missing": {"con_2", "itm_9"}} {
 			for _, looks := range []int{1, 0} {

@@ -13,8 +13,9 @@ import (
 
 // Store is the truth about items: PostgreSQL. Its methods may block until the context ends.
 type Store interface {
-	// Item answers the item's newest version; found is false when nothing was ever known of it.
-	Item(ctx context.Context, k Key) (v Version, found bool, err error)
+	// Item answers the item's newest version; found is false when nothing was ever known of it. When that is the revision
+	// of which the caller holds the body already (0: none), no body is read.
+	Item(ctx context.Context, k Key, held int64) (v Version, found bool, err error)
 	// Exist answers for each item whether the connection has it, not deleted.
 	Exist(ctx context.Context, c ident.ConnectionID, items []ident.ItemID) ([]bool, error)
 }
@@ -46,10 +47,12 @@ type Budget interface {
 // The times of the rules in the package comment.
 const (
 	negativeLife = time.Second            // of what does not exist
-	lateLife     = time.Second            // by which a copy is prolonged when no store answered
+	lateLife     = time.Second            // by which a copy is prolonged when no store answered, and of one that was never proven
 	patience     = 500 * time.Millisecond // of a reader for whom memory holds a copy past its life
 	slotWait     = 250 * time.Millisecond // for a turn at the store
 	cacheTimeout = 250 * time.Millisecond
+	proofTimeout = 2 * time.Second // after which PostgreSQL is away, for whom Redis has an answer
+	proofLife    = time.Minute     // after which what Redis holds is proven again
 	loadTimeout  = 3 * time.Second
 	existTimeout = 100 * time.Millisecond // of each store, when only existence is asked
 	retryAfter   = 2 * time.Second
@@ -83,6 +86,7 @@ type Service struct {
 	metrics *Metrics
 	memory  *memory
 	slots   chan struct{}
+	doubt   doubt
 
 	mu      sync.Mutex
 	flights map[Key]*flight

@@ -110,12 +110,14 @@ func TestTableUnderConcurrency(t *testing.T) {
 func TestMarks(t *testing.T) {
 	t.Parallel()
 	m := newMarks(20)
-	if !m.raise(mine, 5) || m.raise(mine, 4) || !m.raise(mine, 5) || m.get(mine) != 5 || m.get(Key{"con_2", "itm_1"}) != 0 {
-		t.Error("a mark does not rise, or falls")
+	five := mark{5, 7}
+	if !m.raise(mine, mark{5, 0}) || m.raise(mine, mark{4, 9}) || m.get(mine).proven > 0 || !m.raise(mine, five) || !m.raise(mine, mark{5, 0}) ||
+		m.get(mine) != five || m.get(Key{"con_2", "itm_1"}) != (mark{}) {
+		t.Error("a mark does not rise, or falls, or is proven by itself")
 	}
 	for n := range 1000 {
-		m.raise(numbered(n+10), 1)
-		if m.get(mine) != 5 { // asked for often enough to stay
+		m.raise(numbered(n+10), mark{1, 1})
+		if m.get(mine) != five { // asked for often enough to stay
 			t.Fatal("a mark in use was forgotten")
 		}
 	}

@@ -26,10 +26,12 @@ var (
 func NewItems(pool *pgxpool.Pool) *Items { return &Items{pool: pool} }
 
 // Item implements itemread.Store.
-func (i *Items) Item(ctx context.Context, k itemread.Key) (itemread.Version, bool, error) {
-	const query = `SELECT refresh_revision, body FROM control.aggregates WHERE connection_id = $1 AND item_id = $2`
+func (i *Items) Item(ctx context.Context, k itemread.Key, held int64) (itemread.Version, bool, error) {
+	const query = `
+		SELECT refresh_revision, CASE WHEN refresh_revision <> $3 THEN body END
+		FROM control.aggregates WHERE connection_id = $1 AND item_id = $2`
 	var v itemread.Version
-	err := i.pool.QueryRow(ctx, query, k.Connection, k.Item).Scan(&v.Revision, &v.Body)
+	err := i.pool.QueryRow(ctx, query, k.Connection, k.Item, held).Scan(&v.Revision, &v.Body)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return itemread.Version{}, false, nil

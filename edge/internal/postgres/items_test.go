@@ -34,12 +34,14 @@ func TestItems(t *testing.T) {
 	aggregate(t, owner, "con_2", "itm_1", 3, "{}", true, 0)
 	for _, tc := range []struct {
 		key      itemread.Key
+		held     int64
 		revision int64
 		body     string
-	}{{itemread.Key{Connection: "con_1", Item: "itm_1"}, 9, "{\"a\":\"é\\u0000\"}\n"}, {itemread.Key{Connection: "con_2", Item: "itm_1"}, 3, "{}"},
-		{itemread.Key{Connection: "con_1", Item: "itm_gone"}, 4, ""}, {itemread.Key{Connection: "con_3", Item: "itm_1"}, 0, ""},
-		{itemread.Key{Connection: "con_1", Item: "itm_none"}, 0, ""}} {
-		v, found, err := items.Item(t.Context(), tc.key)
+	}{{itemread.Key{Connection: "con_1", Item: "itm_1"}, 0, 9, "{\"a\":\"é\\u0000\"}\n"}, {itemread.Key{Connection: "con_2", Item: "itm_1"}, 2, 3, "{}"},
+		{itemread.Key{Connection: "con_2", Item: "itm_1"}, 3, 3, ""}, {itemread.Key{Connection: "con_2", Item: "itm_1"}, 4, 3, "{}"},
+		{itemread.Key{Connection: "con_1", Item: "itm_gone"}, 0, 4, ""}, {itemread.Key{Connection: "con_3", Item: "itm_1"}, 0, 0, ""},
+		{itemread.Key{Connection: "con_1", Item: "itm_none"}, 0, 0, ""}} {
+		v, found, err := items.Item(t.Context(), tc.key, tc.held)
 		if err != nil || found != (tc.revision > 0) || v.Revision != tc.revision || string(v.Body) != tc.body {
 			t.Errorf("%v: %d %q, %t, %v", tc.key, v.Revision, v.Body, found, err)
 		}
@@ -50,7 +52,7 @@ func TestItems(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := items.Item(ctx, itemread.Key{Connection: "con_1", Item: "itm_1"}); !errors.Is(err, context.Canceled) {
+	if _, _, err := items.Item(ctx, itemread.Key{Connection: "con_1", Item: "itm_1"}, 0); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -20,7 +20,7 @@ import (
 //	<prefix>item:<connection id>:<item id>   refresh_revision in decimal, "\n", the body of operation 2; no body: deleted
 //	<prefix>items:changed                    channel: lines "<connection id> <item id> <refresh_revision>"; a hint only
 //
-// Both write by the same script, which never replaces a version by an older one. The commands are GET, STRLEN and EVAL.
+// Both write by the same script, which never replaces a version by an older one. The commands are GET, STRLEN and EVAL (of GETRANGE, SET, DEL).
 type Items struct {
 	client goredis.UniversalClient
 	pipe   *Pipeline
@@ -68,12 +68,17 @@ func (i *Items) Item(ctx context.Context, k itemread.Key) (itemread.Version, boo
 }
 
 // fillScript is set-if-greater. Revisions are compared as decimals without leading zeros, since Lua's numbers are not
-// exact above 2^53. A record that is not readable is replaced.
+// exact above 2^53. A record that is not readable is replaced. A server that is full takes no new version, but lets go of
+// the old one, so that it does not outlive the newer.
 const fillScript = `
 local old = string.match(redis.call('getrange', KEYS[1], 0, 20), '^([1-9]%d*)\n')
 local new = ARGV[1]
 if old and (#old > #new or #old == #new and old >= new) then return 0 end
-redis.call('set', KEYS[1], new .. '\n' .. ARGV[2], 'ex', ARGV[3])
+local set = redis.pcall('set', KEYS[1], new .. '\n' .. ARGV[2], 'ex', ARGV[3])
+if set['err'] then
+	redis.call('del', KEYS[1])
+	return set
+end
 return 1`
 
 // Fill implements itemread.Cache.

@@ -89,6 +89,26 @@ func TestItems(t *testing.T) {
 	})
 }
 
+// A server that does not take the newer version keeps no older one either. It is full in operation; here the command is wrong,
+// which fails in the same place.
+func TestFillThatFails(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, i *Items, client goredis.UniversalClient) {
+		name := []string{i.record(thing.Connection, thing.Item)}
+		fill(t, i, thing, 17, "{17}")
+		if err := client.Eval(t.Context(), fillScript, name, "16", "{16}", 0).Err(); err != nil {
+			t.Error(err) // an older one changes nothing
+		}
+		expectItem(t, i, thing, 17, "{17}")
+		if err := client.Eval(t.Context(), fillScript, name, "19", "{19}", 0).Err(); err == nil {
+			t.Error("the failure is not told")
+		}
+		expectItem(t, i, thing, 0, "")
+		fill(t, i, thing, 19, "{19}")
+		expectItem(t, i, thing, 19, "{19}")
+	})
+}
+
 // The greatest revision wins, whatever the order of those who write at once.
 func TestFillsAtOnce(t *testing.T) {
 	t.Parallel()

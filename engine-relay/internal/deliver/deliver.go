@@ -56,7 +56,7 @@ type Worker struct {
 	log      *slog.Logger
 	metrics  *metrics
 	breakers map[deliveries.Kind]*breaker
-	refused  atomic.Bool  // a 401 came, and no lease was given since
+	refusals atomic.Int64 // 401s that came
 	alone    atomic.Int32 // workers on deliveries that are tried alone
 	nudge    chan struct{}
 	wake     chan struct{}

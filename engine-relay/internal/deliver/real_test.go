@@ -159,7 +159,8 @@ func TestBlockedAndBack(t *testing.T) {
 	if err := s.store.Resume(ctx); err != nil {
 		t.Fatal(err)
 	}
-	// A lane that was being taken as the block came may have been given back after the look above, with a refusal of its own.
+	// A lane that was being taken as the block came may have been given back after the look above, with a refusal of its own. So
+	// the count alone does not show the probe; that no probe is allowed any more does, which only its own refusal says.
 	s.until("the probe", func() bool { n, _ := s.stub.count(); return n >= 1 })
 	s.until("the probe's end", func() bool {
 		var n int

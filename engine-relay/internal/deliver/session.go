@@ -14,7 +14,8 @@ type session struct {
 	w        *Worker
 	lease    *deliveries.Lease
 	ends     time.Time
-	probe    bool // the credential is on trial
+	seen     int64 // the worker's refusals before the lease was asked for
+	probe    bool  // the credential is on trial
 	outcomes []deliveries.Outcome
 	rest     time.Duration
 }
@@ -25,9 +26,10 @@ func (s *session) run(ctx context.Context) {
 	s.probe = s.lease.Probe
 	send, cancel := s.sendContext(ctx)
 	defer cancel()
+	defer s.handBack(ctx)
 	todo := s.requests()
 	for len(todo) > 0 {
-		if ctx.Err() != nil || s.w.refused.Load() || time.Until(s.ends) < s.w.cfg.Timeout+leaseMargin {
+		if ctx.Err() != nil || s.revoked() || time.Until(s.ends) < s.w.cfg.Timeout+leaseMargin {
 			return
 		}
 		batch := todo[len(todo)-1]
@@ -43,6 +45,24 @@ func (s *session) run(ctx context.Context) {
 		if !s.decide(v, reply, batch) {
 			return
 		}
+	}
+}
+
+// revoked reports whether the credential was refused since the lease was asked for. The probe does not mind: the late
+// answer to a request from before must not keep it from being sent.
+func (s *session) revoked() bool { return !s.probe && s.w.refusals.Load() != s.seen }
+
+// handBack allows another probe at once when this lease was to send it and did not. Else the operator's resume would rest
+// until the lease, which nobody holds any more, would have ended.
+func (s *session) handBack(ctx context.Context) {
+	if !s.probe {
+		return
+	}
+	err := s.w.withTimeout(context.WithoutCancel(ctx), func(ctx context.Context) error {
+		return s.w.cfg.Store.Reprobe(ctx, s.w.cfg.Engine.Credential(), 0)
+	})
+	if err != nil {
+		s.w.log.Error("the credential's probe could not be handed back", "error", err)
 	}
 }
 
@@ -101,7 +121,7 @@ func (s *session) note(ctx context.Context, v verdict, r Reply) {
 	change := func(ctx context.Context) error { return s.w.cfg.Store.Unblock(ctx, credential) }
 	switch {
 	case v == refused:
-		s.w.refused.Store(true)
+		s.w.refusals.Add(1)
 		change = func(ctx context.Context) error { return s.w.cfg.Store.Block(ctx, refusal) }
 		s.w.log.Error("the engine refused its credential; delivery stops until it is changed or resumed")
 	case r.Sent != Answered || r.Status >= 500:

@@ -70,7 +70,7 @@ func (w *Worker) probe(ctx context.Context, k deliveries.Kind, number int) (bool
 func (w *Worker) serve(ctx context.Context, q deliveries.TakeQuery) (bool, error) {
 	q.RelayID, q.Credential = w.cfg.RelayID, w.cfg.Engine.Credential()
 	q.MaxBytes, q.Lease, q.DecisionWait = w.cfg.BatchBytes, w.cfg.Lease, w.cfg.DecisionWait
-	ends := time.Now().Add(w.cfg.Lease)
+	ends, seen := time.Now().Add(w.cfg.Lease), w.refusals.Load()
 	lease, err := w.cfg.Store.Take(ctx, q)
 	if errors.Is(err, deliveries.ErrBlocked) {
 		return false, nil
@@ -78,13 +78,12 @@ func (w *Worker) serve(ctx context.Context, q deliveries.TakeQuery) (bool, error
 	if err != nil || lease == nil {
 		return false, err
 	}
-	w.refused.Store(false)
 	if lease.Alone {
 		w.alone.Add(1)
 		defer w.alone.Add(-1)
 	}
 	crashpoint.Hit(crashpoint.DeliverLeased)
-	s := &session{w: w, lease: lease, ends: ends}
+	s := &session{w: w, lease: lease, ends: ends, seen: seen}
 	s.run(ctx)
 	return true, w.settle(ctx, lease, time.Since(ends.Add(-w.cfg.Lease)), s.settlement())
 }

@@ -106,6 +106,40 @@ func TestProbeOfACredential(t *testing.T) {
 	f(notSent, "reprobe")
 }
 
+// TestProbeIsNotLost: a late 401 to a request from before keeps other leases from being sent, and not the probe; a probe that was
+// not sent may go again at once.
+func TestProbeIsNotLost(t *testing.T) {
+	t.Parallel()
+	f := func(probe, late, stopped bool, sent int, calls ...string) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			store, engine := &fakeStore{}, &script{replies: []func(context.Context, [][]byte) Reply{takes}}
+			w := New(Config{Store: store, Engine: engine, RelayID: "r"})
+			l := lease("a")
+			l.Probe = probe
+			s := &session{w: w, lease: l, ends: time.Now().Add(w.cfg.Lease), seen: w.refusals.Load()}
+			if late {
+				w.refusals.Add(1)
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			if stopped {
+				cancel()
+			}
+			s.run(ctx)
+			if len(engine.sent) != sent || !slices.Equal(store.calls, calls) {
+				t.Errorf("sent %v, calls %v; want %d, %v", engine.sent, store.calls, sent, calls)
+			}
+		})
+	}
+	f(false, false, false, 1)
+	f(false, true, false, 0)
+	f(true, false, false, 1, "unblock")
+	f(true, true, false, 1, "unblock")
+	f(true, false, true, 0, "reprobe")
+	f(false, false, true, 0)
+}
+
 // TestSecondFailure: what may be one delivery's doing goes aside with its second failure, what is the engine's does not.
 func TestSecondFailure(t *testing.T) {
 	t.Parallel()
