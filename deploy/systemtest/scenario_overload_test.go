@@ -11,9 +11,14 @@ import (
 	"time"
 )
 
-// An edge whose capacity is bounded by a Redis that is far away is offered five times as much as it can do, and reads of the
-// catalog beside it. Everything is answered: 202 means stored, and what is refused is told when to come back. No read fails.
-// `make soak` holds the figures: goodput, the latency of what was admitted, memory, recovery.
+// An edge is offered five times as much as it can do, and reads of the catalog beside it. Everything is answered: 202 means
+// stored, and what is refused is told when to come back. No read fails. `make soak` holds the figures: goodput, the latency of
+// what was admitted, memory, recovery.
+//
+// What bounds the capacity is how many requests may be in work and a Redis that is far away, so that each takes its time: some
+// 150 requests a second, whatever the machine. The generator shares the machine with the edge; were the processors the bound,
+// the five times as many requests that it makes would take from the edge what is measured. The capacity is what as many clients
+// get as may be in work, each of whom sends its next batch when the last one was answered; normal is half of that.
 func TestOverload(t *testing.T) {
 	if soaking() { // alone: it measures
 		testOverload(t)
@@ -23,13 +28,15 @@ func TestOverload(t *testing.T) {
 	testOverload(t)
 }
 
+const inWork = 16 // requests at a time
+
 func testOverload(t *testing.T) {
 	x := newTopology(t)
 	x.settings.EngineURL = "" // what is delivered does not matter here, and costs
-	far := newLink(t, x.settings.RedisAddr, 10*time.Millisecond)
+	far := newLink(t, x.settings.RedisAddr, 20*time.Millisecond)
 	near := x.settings.RedisAddr
 	x.settings.RedisAddr = far.addr()
-	edge := x.edge("EDGE_MAX_IN_FLIGHT=32", "EDGE_LOG_LEVEL=ERROR")
+	edge := x.edge(fmt.Sprint("EDGE_MAX_IN_FLIGHT=", inWork), "EDGE_LOG_LEVEL=ERROR")
 	x.settings.RedisAddr = near
 	x.relay()
 	s := x.newShop()
@@ -38,9 +45,9 @@ func testOverload(t *testing.T) {
 	g := newGenerator(s, edge, s.recommend(edge))
 
 	step := time.Duration(soak(1, 10)) * time.Second
-	g.run("warm-up", 100, step)
-	capacity := float64(g.closed(32, step).taken) / step.Seconds()
-	normal := g.run("0.8×", 0.8*capacity, step)
+	g.run("warm-up", 50, step)
+	capacity := float64(g.closed(inWork, step).taken) / step.Seconds()
+	normal := g.run("0.5×", capacity/2, step)
 	memory := edge.memory(t, "VmRSS")
 	peak := normal.goodput()
 	var worst *ramp
@@ -50,7 +57,7 @@ func testOverload(t *testing.T) {
 	worst = g.run("5×", 5*capacity, time.Duration(soak(1, 60))*time.Second)
 	peak = max(peak, worst.goodput())
 	most := edge.memory(t, "VmHWM")
-	recovery := g.recovery(0.8*capacity, 2*normal.percentile(99), soak(1, 20))
+	recovery := g.recovery(capacity/2, 2*normal.percentile(99), soak(1, 20))
 	for _, line := range g.lines {
 		t.Log(line)
 	}
