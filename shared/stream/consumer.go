@@ -27,7 +27,7 @@ type ConsumerConfig struct {
 	AcceptLoss          bool          // an operator's word: go on at the first offset there is where one is lost
 	SessionTimeout      time.Duration // 10 s
 	HeartbeatInterval   time.Duration // 3 s
-	RebalanceTimeout    time.Duration // 30 s; a sink must end within it
+	RebalanceTimeout    time.Duration // 10 s; a sink that takes longer to end costs its relay another join, and everybody waits so long for one that died
 	StallAfter          time.Duration // 30 s
 	CheckEvery          time.Duration // 5 s: stall
 	Registerer          prometheus.Registerer
@@ -43,7 +43,7 @@ func (c ConsumerConfig) withDefaults() ConsumerConfig {
 	}
 	def(&c.SessionTimeout, 10*time.Second)
 	def(&c.HeartbeatInterval, 3*time.Second)
-	def(&c.RebalanceTimeout, 30*time.Second)
+	def(&c.RebalanceTimeout, 10*time.Second)
 	def(&c.StallAfter, 30*time.Second)
 	def(&c.CheckEvery, 5*time.Second)
 	if c.MaxBytes <= 0 {
