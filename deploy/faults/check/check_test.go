@@ -85,6 +85,11 @@ func TestViolations(t *testing.T) {
 		w.state.Engine.Receipts = append(w.state.Engine.Receipts, w.state.Engine.Receipts[0])
 		w.state.Engine.Receipts[len(w.state.Engine.Receipts)-1].Digest[3]++
 	})
+	f("S6", "two bodies", func(w *world) { // an erasure takes away the visitor, and changes nothing else
+		forget(w)
+		w.state.Engine.Receipts = append(w.state.Engine.Receipts, w.state.Engine.Receipts[len(w.state.Engine.Receipts)-1])
+		w.state.Engine.Receipts[len(w.state.Engine.Receipts)-1].Digest[5]++
+	})
 	f("S6", "refused credential", func(w *world) {
 		w.opt.InFlight = 2
 		w.faults = append(w.faults, history.Fault{At: 0, Until: int64(time.Minute), Kind: "N12", Detail: "answers 401"})
@@ -189,6 +194,7 @@ func TestLegal(t *testing.T) {
 		w.store(batch[0])
 		w.signals("edge-1", []history.Sent{batch[0], batch[0]}, "accepted", "duplicate")
 	})
+	f("a visitor who was erased between two attempts", forget)
 	f("rejected at first, then sound", func(w *world) {
 		bad := batch[0]
 		bad.Type, bad.Malformed = "look", true
@@ -254,6 +260,18 @@ func TestLegal(t *testing.T) {
 		w.state.Pending = append(w.state.Pending, collect.Delivery{Connection: "con_other", Kind: envelope, ID: "obs_1"})
 		w.state.Topic = append(w.state.Topic, collect.Record{Connection: "con_other", ID: "sig_0"})
 	})
+}
+
+// forget adds a signal that was delivered with its visitor, and once more without.
+func forget(w *world) {
+	s := sound(70, "impression")
+	s.Canary, s.Forgotten = "", true
+	w.store(s)
+	w.signals("edge-1", []history.Sent{s}, "accepted")
+	last := w.state.Engine.Receipts[len(w.state.Engine.Receipts)-1]
+	w.state.Engine.Receipts[len(w.state.Engine.Receipts)-1].Visitor = "vis_forgotten"
+	last.Visitor, last.Digest = "", [16]byte{70}
+	w.state.Engine.Receipts = append(w.state.Engine.Receipts, last)
 }
 
 // S5's figure and S2's are counted.

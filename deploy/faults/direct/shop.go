@@ -95,7 +95,7 @@ func (s *Shop) SendWith(ctx context.Context, key services.Key, edge Place, batch
 // Visit sends a signal of a visitor who may be forgotten: it has no canary.
 func (s *Shop) Visit(ctx context.Context, edge Place, decision, visitor string) history.Event {
 	one := s.Signal(decision, "impression", "")
-	one.Canary = ""
+	one.Canary, one.Forgotten = "", true
 	return s.send(ctx, s.Key, edge, []history.Sent{one}, visitor)
 }
 

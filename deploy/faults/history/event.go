@@ -75,6 +75,7 @@ type Sent struct {
 	OccurredAt string `json:"occurred_at,omitempty"`
 	Canary     string `json:"canary,omitempty"`    // travels as the tail of the visitor's id
 	Malformed  bool   `json:"malformed,omitempty"` // the client made it wrong on purpose: it must be rejected
+	Forgotten  bool   `json:"forgotten,omitempty"` // its visitor is erased later on: from then on its deliveries lack the visitor
 	Foreign    bool   `json:"foreign,omitempty"`   // its Decision is not ours, or another connection's: unknown_decision is right
 }
 
