@@ -22,10 +22,10 @@ import (
 	"storefront.internal/shared/storekey"
 )
 
-// oneItem is stores with one item and one key.
+// oneItem is a store with one item, cachedItem a cache of it.
 type oneItem struct{ body []byte }
 
-func (o oneItem) Item(context.Context, itemread.Key) (itemread.Version, bool, error) {
+func (o oneItem) Item(context.Context, itemread.Key, int64) (itemread.Version, bool, error) {
 	return itemread.Version{Revision: 9, Body: o.body}, true, nil
 }
 
@@ -33,9 +33,15 @@ func (oneItem) Exist(context.Context, ident.ConnectionID, []ident.ItemID) ([]boo
 	return nil, nil
 }
 
-func (oneItem) Fill(context.Context, itemread.Key, itemread.Version) error { return nil }
+type cachedItem struct{ body []byte }
 
-func (oneItem) Present(context.Context, ident.ConnectionID, []ident.ItemID) ([]itemread.Presence, error) {
+func (o cachedItem) Item(context.Context, itemread.Key) (itemread.Version, bool, error) {
+	return itemread.Version{Revision: 9, Body: o.body}, true, nil
+}
+
+func (cachedItem) Fill(context.Context, itemread.Key, itemread.Version) error { return nil }
+
+func (cachedItem) Present(context.Context, ident.ConnectionID, []ident.ItemID) ([]itemread.Presence, error) {
 	return nil, nil
 }
 
@@ -67,7 +73,7 @@ func itemServer(b *testing.B, body []byte) *Server {
 	go func() { defer close(done); _ = gate.Run(ctx) }()
 	b.Cleanup(func() { cancel(); <-done })
 	return New(Config{Keys: gate, Problems: problem.New(errorsBase), Now: time.Now, ItemTTL: 5 * time.Second,
-		Items:   itemread.New(itemread.Config{Store: oneItem{body}, Cache: oneItem{body}, Now: time.Now, Logger: log, Metrics: itemread.NewMetrics(r)}),
+		Items:   itemread.New(itemread.Config{Store: oneItem{body}, Cache: cachedItem{body}, Now: time.Now, Logger: log, Metrics: itemread.NewMetrics(r)}),
 		Limiter: ratelimit.New(ratelimit.Config{PerKey: ratelimit.Quota{PerSecond: 1e9, Burst: 1e9}, PerAddress: ratelimit.Quota{PerSecond: 1e9, Burst: 1e9}}),
 		Metrics: NewMetrics(r), Logger: log, LogSample: 100})
 }
