@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"time"
 
 	"storefront.internal/deploy/faults/history"
@@ -119,6 +118,9 @@ func deafEdge(ctx context.Context, s *stage.Stage) error {
 	}
 	greeting, err := greeting(ctx, s.Brokers())
 	if err != nil {
+		return err
+	}
+	if err := s.Shop.Deliver(ctx, s.Edge(1), s.Shop.Adds(d, 1)); err != nil { // the edge knows the partitions from here on
 		return err
 	}
 	batch := s.Shop.Adds(d, 5)
@@ -259,54 +261,4 @@ func revokedKey(ctx context.Context, s *stage.Stage) error {
 	}
 	s.Shop.SendWith(ctx, key, s.Edge(1), s.Shop.Adds(d, 1))
 	return nil
-}
-
-// slow is a trigger that makes the database take its time over each cart line, so that transactions meet.
-const slow = `
-CREATE OR REPLACE FUNCTION relay.slow() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-	PERFORM pg_sleep(0.003);
-	RETURN NEW;
-END $$;
-CREATE TRIGGER slow BEFORE INSERT ON relay.cart_lines FOR EACH ROW EXECUTE FUNCTION relay.slow()`
-
-// twoSinks: two relays fold a long queue of signals into the same few lines, in many small transactions.
-func twoSinks(ctx context.Context, s *stage.Stage) error {
-	d, err := s.Shop.Recommend(ctx, s.Edge(1))
-	if err != nil {
-		return err
-	}
-	for _, r := range s.Relays {
-		if err := s.Restart(ctx, r, "RELAY_SINK_BATCH=50", "RELAY_SINK_WORKERS=4"); err != nil {
-			return err
-		}
-	}
-	if err := s.Exec(ctx, slow); err != nil {
-		return err
-	}
-	err = s.Fault("N2", "relay-1 and relay-2 stopped, cart lines are slow", func() error {
-		for _, r := range s.Relays {
-			if err := r.Pause(); err != nil {
-				return err
-			}
-		}
-		err := stage.Together(8, func(i int) error {
-			for range 4 {
-				batch := s.Shop.Adds(d, 40)
-				slices.Reverse(batch)
-				if err := s.Shop.Deliver(ctx, s.Edge(1+i%2), batch); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		for _, r := range s.Relays {
-			err = errors.Join(err, r.Continue())
-		}
-		return errors.Join(err, s.Rest(ctx), s.Exec(ctx, `DROP TRIGGER slow ON relay.cart_lines`))
-	})
-	for _, r := range s.Relays {
-		err = errors.Join(err, s.Restart(ctx, r))
-	}
-	return err
 }
