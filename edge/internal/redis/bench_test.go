@@ -21,7 +21,7 @@ func (acknowledger) Produce(context.Context, []byte) (stream.Outcome, error) {
 // BenchmarkRecord10 is the use case with real claims and without Kafka: batches of ten new signals, many at a time.
 func BenchmarkRecord10(b *testing.B) {
 	client, prefix := open(b)
-	c := NewClaims(newPipeline(client, 2, patience), prefix, false)
+	c := NewClaims(pipeline(b, client, 2), prefix, false)
 	if err := c.MarkEpoch(b.Context(), nil, true); err != nil {
 		b.Fatal(err)
 	}

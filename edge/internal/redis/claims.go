@@ -3,10 +3,8 @@ package redis
 import (
 	"context"
 	"encoding/base64"
-	"errors"
+	"strconv"
 	"time"
-
-	goredis "github.com/redis/go-redis/v9"
 
 	"storefront.internal/edge/internal/intake"
 )
@@ -26,6 +24,7 @@ type Claims struct {
 	pipe   *Pipeline
 	prefix string
 	shards int
+	epoch  []string // the name of a single server's
 }
 
 // clusterShards is the number of hash tags: enough to spread over the masters, and few to ask for their epochs.
@@ -35,14 +34,14 @@ var _ intake.Claims = (*Claims)(nil)
 
 // NewClaims returns the claims kept under the prefix; clustered says whether the client is of a cluster.
 func NewClaims(pipe *Pipeline, prefix string, clustered bool) *Claims {
-	c := &Claims{pipe: pipe, prefix: prefix, shards: 1}
+	c := &Claims{pipe: pipe, prefix: prefix, shards: 1, epoch: []string{prefix + "claims:epoch"}}
 	if clustered {
 		c.shards = clusterShards
 	}
 	return c
 }
 
-// Arguments that are the same every time, boxed once by being constants.
+// The lives in milliseconds.
 const (
 	claimLifeMs    = int64(intake.ClaimLife / time.Millisecond)
 	registerLifeMs = int64(intake.RegisterLife / time.Millisecond)
@@ -51,49 +50,43 @@ const (
 // Take implements intake.Claims. The epochs are read behind the claims, in the same pipeline: a server that shows an
 // old epoch after the claims were taken had lost nothing when they were.
 func (c *Claims) Take(ctx context.Context, keys []intake.ClaimKey, holder string, previous []string) (intake.Epoch, error) {
-	cmds := make([]goredis.Cmder, len(keys), len(keys)+1)
-	takes := make([]*goredis.StringCmd, len(keys))
-	var value any = holder
-	args := make([]any, 0, 7*len(keys))
-	for i, name := range c.claimNames(keys) {
-		args = append(args, "set", name, value, "px", claimLifeMs, "nx", "get")
-		takes[i] = goredis.NewStringCmd(ctx, args[7*i:7*i+7:7*i+7]...)
-		cmds[i] = takes[i]
+	b := c.pipe.batch()
+	defer c.pipe.free(b)
+	var room [128]byte
+	rest := appendWords(room[:0], holder, "px", strconv.FormatInt(claimLifeMs, 10), "nx", "get") // the same for every claim
+	for i := range keys {
+		b.begin(7)
+		b.wire = append(c.appendClaim(appendWord(b.wire, "set"), &keys[i]), rest...)
 	}
-	epochs := c.epochCommands(ctx, keys)
-	for _, e := range epochs {
-		cmds = append(cmds, e)
-	}
-	if err := c.pipe.Do(ctx, cmds); err != nil {
+	epochs := c.askEpochs(b, keys)
+	if err := c.pipe.Do(ctx, b); err != nil {
 		return intake.Unmarked, err
 	}
-	for i, cmd := range takes {
-		previous[i] = cmd.Val() // "" when the reply was nil: the claim was free
+	for i := range keys {
+		previous[i] = string(b.text(i)) // "" when the answer was nil: the claim was free
 	}
-	return worstEpoch(epochs), nil
+	return b.worstEpoch(len(keys), epochs), nil
 }
 
 // Look implements intake.Claims.
 func (c *Claims) Look(ctx context.Context, attempts []string, registers []intake.Register, keys []intake.ClaimKey, ages []time.Duration) error {
-	cmds := make([]goredis.Cmder, 0, len(attempts)+len(keys))
-	gets := make([]*goredis.StringCmd, len(attempts))
-	lives := make([]*goredis.IntCmd, len(keys))
-	for i, attempt := range attempts {
-		gets[i] = goredis.NewStringCmd(ctx, "get", c.registerName(attempt))
-		cmds = append(cmds, gets[i])
+	b := c.pipe.batch()
+	defer c.pipe.free(b)
+	for _, attempt := range attempts {
+		b.add("get", c.registerName(attempt))
 	}
-	for i, name := range c.claimNames(keys) {
-		lives[i] = goredis.NewIntCmd(ctx, "pttl", name)
-		cmds = append(cmds, lives[i])
+	for i := range keys {
+		b.begin(2)
+		b.wire = c.appendClaim(appendWord(b.wire, "pttl"), &keys[i])
 	}
-	if err := c.pipe.Do(ctx, cmds); err != nil {
+	if err := c.pipe.Do(ctx, b); err != nil {
 		return err
 	}
-	for i, cmd := range gets {
-		registers[i] = intake.Register(cmd.Val())
+	for i := range attempts {
+		registers[i] = intake.Register(b.text(i))
 	}
-	for i, cmd := range lives {
-		ages[i] = ageOf(cmd.Val(), intake.ClaimLife)
+	for i := range keys {
+		ages[i] = ageOf(b.number(len(attempts)+i), intake.ClaimLife)
 	}
 	return nil
 }
@@ -117,57 +110,48 @@ const seizeScript = `if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('s
 
 // Seize implements intake.Claims.
 func (c *Claims) Seize(ctx context.Context, keys []intake.ClaimKey, from []string, holder string, won []bool) error {
-	cmds := make([]goredis.Cmder, len(keys))
-	for i, name := range c.claimNames(keys) {
-		cmds[i] = goredis.NewIntCmd(ctx, "eval", seizeScript, 1, name, from[i], holder, claimLifeMs)
+	b := c.pipe.batch()
+	defer c.pipe.free(b)
+	for i := range keys {
+		b.begin(7)
+		b.wire = c.appendClaim(appendWords(b.wire, "eval", seizeScript, "1"), &keys[i])
+		b.wire = appendWords(b.wire, from[i], holder, strconv.FormatInt(claimLifeMs, 10))
 	}
-	if err := c.pipe.Do(ctx, cmds); err != nil {
+	if err := c.pipe.Do(ctx, b); err != nil {
 		return err
 	}
-	for i, cmd := range cmds {
-		won[i] = cmd.(*goredis.IntCmd).Val() == 1
+	for i := range keys {
+		won[i] = b.number(i) == 1
 	}
 	return nil
 }
 
 // Mark implements intake.Claims.
 func (c *Claims) Mark(ctx context.Context, attempts []string, state intake.Register, previous []intake.Register) error {
-	cmds := make([]goredis.Cmder, len(attempts))
-	for i, attempt := range attempts {
-		cmds[i] = goredis.NewStringCmd(ctx, "set", c.registerName(attempt), string(state), "px", registerLifeMs, "nx", "get")
+	b := c.pipe.batch()
+	defer c.pipe.free(b)
+	for _, attempt := range attempts {
+		b.add("set", c.registerName(attempt), string(state), "px", strconv.FormatInt(registerLifeMs, 10), "nx", "get")
 	}
-	if err := c.pipe.Do(ctx, cmds); err != nil {
+	if err := c.pipe.Do(ctx, b); err != nil {
 		return err
 	}
-	for i, cmd := range cmds {
-		register, err := cmd.(*goredis.StringCmd).Result()
-		if err != nil && !errors.Is(err, goredis.Nil) {
-			return err
-		}
-		previous[i] = intake.Register(register)
+	for i := range attempts {
+		previous[i] = intake.Register(b.text(i))
 	}
 	return nil
 }
 
 func (c *Claims) registerName(attempt string) string { return c.prefix + "attempt:" + attempt }
 
-// claimNames returns the keys' names, which share one allocation.
-func (c *Claims) claimNames(keys []intake.ClaimKey) []string {
-	const digest = 22 // characters of 16 bytes
-	size := len(c.prefix) + len("claim:{00}") + digest
-	buf := make([]byte, 0, len(keys)*size)
-	ends := make([]int, len(keys))
-	for i := range keys {
-		buf = append(append(buf, c.prefix...), "claim:"...)
-		buf = c.appendTag(buf, c.shard(keys[i]))
-		buf = base64.RawURLEncoding.AppendEncode(buf, keys[i][:])
-		ends[i] = len(buf)
-	}
-	all, start := string(buf), 0
-	names := make([]string, len(keys))
-	for i, end := range ends {
-		names[i] = all[start:end]
-		start = end
-	}
-	return names
+// appendClaim appends the word that names the claim.
+func (c *Claims) appendClaim(dst []byte, key *intake.ClaimKey) []byte {
+	var room [128]byte
+	return appendWord(dst, c.appendClaimName(room[:0], key))
+}
+
+func (c *Claims) appendClaimName(dst []byte, key *intake.ClaimKey) []byte {
+	dst = append(append(dst, c.prefix...), "claim:"...)
+	dst = c.appendTag(dst, c.shard(*key))
+	return base64.RawURLEncoding.AppendEncode(dst, key[:])
 }

@@ -40,13 +40,15 @@ func older(t *testing.T, client goredis.UniversalClient, key string, by time.Dur
 	}
 }
 
+func claimName(c *Claims, key intake.ClaimKey) string { return string(c.appendClaimName(nil, &key)) }
+
 // subject is the real implementation on that client.
-func subject(client goredis.UniversalClient, prefix string, clustered bool) claimstest.Subject {
-	c := NewClaims(newPipeline(client, 2, patience), prefix, clustered)
+func subject(t testing.TB, client goredis.UniversalClient, prefix string, clustered bool) claimstest.Subject {
+	c := NewClaims(pipeline(t, client, 2), prefix, clustered)
 	return claimstest.Subject{
 		Claims: c,
 		Age: func(t *testing.T, key intake.ClaimKey, by time.Duration) {
-			older(t, client, c.claimNames([]intake.ClaimKey{key})[0], by)
+			older(t, client, claimName(c, key), by)
 		},
 		AgeEpoch: func(t *testing.T, by time.Duration) {
 			names, err := client.Keys(context.Background(), prefix+"claims:epoch*").Result()
@@ -64,7 +66,7 @@ func TestClaimsConform(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			claimstest.Conformance(t, func(t *testing.T) claimstest.Subject {
 				client, prefix := open(t)
-				return subject(client, prefix, clustered)
+				return subject(t, client, prefix, clustered)
 			})
 		})
 	}
@@ -75,7 +77,7 @@ func TestClaimsConformOnStandIn(t *testing.T) {
 	claimstest.Conformance(t, func(t *testing.T) claimstest.Subject {
 		client := newClient(settings.Redis{RedisAddrs: []string{miniredis.RunT(t).Addr()}}, patience)
 		t.Cleanup(func() { _ = client.Close() })
-		return subject(client, "sf:", false)
+		return subject(t, client, "sf:", false)
 	})
 }
 
@@ -83,7 +85,7 @@ func TestClaimsConformOnStandIn(t *testing.T) {
 func TestTags(t *testing.T) {
 	c := NewClaims(nil, "sf:", true)
 	key := intake.ClaimKey{37}
-	if got := c.claimNames([]intake.ClaimKey{key})[0]; got != "sf:claim:{5}JQAAAAAAAAAAAAAAAAAAAA" {
+	if got := claimName(c, key); got != "sf:claim:{5}JQAAAAAAAAAAAAAAAAAAAA" {
 		t.Errorf("claim %s", got)
 	}
 	if got := c.epochNames([]intake.ClaimKey{key, key}); len(got) != 1 || got[0] != "sf:claims:epoch:{5}" {
@@ -99,7 +101,7 @@ func TestRace(t *testing.T) {
 	checker := &claimstest.Checker{Log: log}
 	var edges []*intake.Service
 	for range 2 {
-		c := NewClaims(newPipeline(client, 2, patience), prefix, false)
+		c := NewClaims(pipeline(t, client, 2), prefix, false)
 		edges = append(edges, claimstest.Service(c, log, &claimstest.Ledger{Log: log}))
 	}
 	const clients, ids = 64, 20
@@ -151,7 +153,7 @@ func TestRace(t *testing.T) {
 func TestTakeoverAndResend(t *testing.T) {
 	client, prefix := open(t)
 	log := &claimstest.Log{}
-	c := NewClaims(newPipeline(client, 2, patience), prefix, false)
+	c := NewClaims(pipeline(t, client, 2), prefix, false)
 	edge := claimstest.Service(c, log, &claimstest.Ledger{Log: log})
 	key := claimstest.KeyOf("con_1", "sig_dead")
 	if err := c.MarkEpoch(t.Context(), []intake.ClaimKey{key}, true); err != nil {
@@ -160,7 +162,7 @@ func TestTakeoverAndResend(t *testing.T) {
 	if _, err := c.Take(t.Context(), []intake.ClaimKey{key}, "dead-1:7", make([]string, 1)); err != nil {
 		t.Fatal(err)
 	}
-	older(t, client, c.claimNames([]intake.ClaimKey{key})[0], 11*time.Second) // its owner died with it
+	older(t, client, claimName(c, key), 11*time.Second) // its owner died with it
 	for _, want := range []string{"accepted", "duplicate"} {
 		results, err := edge.Record(t.Context(), claimstest.Request(time.Now(), "sig_dead"), nil)
 		if err != nil || string(results[0].Status) != want {

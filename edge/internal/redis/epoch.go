@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	goredis "github.com/redis/go-redis/v9"
-
 	"storefront.internal/edge/internal/intake"
 )
 
@@ -21,31 +19,32 @@ func (c *Claims) MarkEpoch(ctx context.Context, keys []intake.ClaimKey, warm boo
 	if warm {
 		life -= intake.ClaimLife
 	}
-	var cmds []goredis.Cmder
+	b := c.pipe.batch()
+	defer c.pipe.free(b)
 	for _, name := range c.epochNames(keys) {
-		cmds = append(cmds, goredis.NewStringCmd(ctx, "set", name, "1", "px", int64(life/time.Millisecond), "nx", "get"))
+		b.add("set", name, "1", "px", strconv.FormatInt(int64(life/time.Millisecond), 10), "nx", "get")
 	}
-	return c.pipe.Do(ctx, cmds)
+	return c.pipe.Do(ctx, b)
 }
 
-func (c *Claims) epochCommands(ctx context.Context, keys []intake.ClaimKey) []*goredis.IntCmd {
+// askEpochs adds the questions for the epochs that speak of the keys, and answers how many they are.
+func (c *Claims) askEpochs(b *batch, keys []intake.ClaimKey) int {
 	names := c.epochNames(keys)
-	cmds := make([]*goredis.IntCmd, len(names))
-	for i, name := range names {
-		cmds[i] = goredis.NewIntCmd(ctx, "pttl", name)
+	for _, name := range names {
+		b.add("pttl", name)
 	}
-	return cmds
+	return len(names)
 }
 
-// worstEpoch reads the answers of epochCommands.
-func worstEpoch(cmds []*goredis.IntCmd) intake.Epoch {
+// worstEpoch reads the answers of askEpochs, of which the first is the batch's one of that number.
+func (b *batch) worstEpoch(first, n int) intake.Epoch {
 	const gone = -2
 	worst := intake.Warm
-	for _, cmd := range cmds {
-		switch {
-		case cmd.Val() == gone:
+	for i := first; i < first+n; i++ {
+		switch left := b.number(i); {
+		case left == gone:
 			worst = max(worst, intake.Unmarked)
-		case ageOf(cmd.Val(), epochLife) < intake.ClaimLife:
+		case ageOf(left, epochLife) < intake.ClaimLife:
 			worst = max(worst, intake.Cold)
 		}
 	}
@@ -55,7 +54,7 @@ func worstEpoch(cmds []*goredis.IntCmd) intake.Epoch {
 // epochNames returns the names of the epochs that speak of the keys, each once.
 func (c *Claims) epochNames(keys []intake.ClaimKey) []string {
 	if c.shards == 1 {
-		return []string{c.prefix + "claims:epoch"}
+		return c.epoch
 	}
 	var seen [clusterShards]bool
 	var names []string

@@ -48,16 +48,18 @@ func (i *Items) record(c ident.ConnectionID, item ident.ItemID) string {
 
 // Item implements itemread.Cache.
 func (i *Items) Item(ctx context.Context, k itemread.Key) (itemread.Version, bool, error) {
-	get := goredis.NewStringCmd(ctx, "get", i.record(k.Connection, k.Item))
-	if err := i.pipe.Do(ctx, []goredis.Cmder{get}); err != nil {
+	b := i.pipe.batch()
+	defer i.pipe.free(b)
+	b.add("get", i.record(k.Connection, k.Item))
+	if err := i.pipe.Do(ctx, b); err != nil {
 		return itemread.Version{}, false, err
 	}
-	raw, err := get.Bytes()
-	if errors.Is(err, goredis.Nil) {
+	if b.isNil(0) {
 		return itemread.Version{}, false, nil
 	}
-	revision, body, found := bytes.Cut(raw, []byte("\n"))
-	v := itemread.Version{Body: body}
+	var err error
+	revision, body, found := bytes.Cut(b.text(0), []byte("\n"))
+	v := itemread.Version{Body: bytes.Clone(body)}
 	if found && len(revision) < maxRevisionText {
 		v.Revision, err = strconv.ParseInt(string(revision), 10, 64)
 	}
@@ -93,18 +95,17 @@ func (i *Items) Fill(ctx context.Context, k itemread.Key, v itemread.Version) er
 
 // Present implements itemread.Cache by the lengths of the records, which are not read.
 func (i *Items) Present(ctx context.Context, c ident.ConnectionID, items []ident.ItemID) ([]itemread.Presence, error) {
-	cmds := make([]goredis.Cmder, len(items))
-	lengths := make([]*goredis.IntCmd, len(items))
-	for n, item := range items {
-		lengths[n] = goredis.NewIntCmd(ctx, "strlen", i.record(c, item))
-		cmds[n] = lengths[n]
+	b := i.pipe.batch()
+	defer i.pipe.free(b)
+	for _, item := range items {
+		b.add("strlen", i.record(c, item))
 	}
-	if err := i.pipe.Do(ctx, cmds); err != nil {
+	if err := i.pipe.Do(ctx, b); err != nil {
 		return nil, err
 	}
 	present := make([]itemread.Presence, len(items))
-	for n, cmd := range lengths {
-		switch length := cmd.Val(); {
+	for n := range items {
+		switch length := b.number(n); {
 		case length > maxRevisionText:
 			present[n] = itemread.Here
 		case length > 0:

@@ -20,8 +20,8 @@ import (
 
 var thing = itemread.Key{Connection: "con_1", Item: "itm_1"}
 
-func newItems(client goredis.UniversalClient, prefix string) *Items {
-	return NewItems(client, newPipeline(client, 2, patience), prefix)
+func newItems(t testing.TB, client goredis.UniversalClient, prefix string) *Items {
+	return NewItems(client, pipeline(t, client, 2), prefix)
 }
 
 func expectItem(t *testing.T, i *Items, k itemread.Key, revision int64, body string) {
@@ -44,14 +44,14 @@ func both(t *testing.T, f func(t *testing.T, i *Items, client goredis.UniversalC
 	t.Run("real", func(t *testing.T) {
 		t.Parallel()
 		client, prefix := open(t)
-		f(t, newItems(client, prefix), client)
+		f(t, newItems(t, client, prefix), client)
 	})
 	t.Run("in process", func(t *testing.T) {
 		t.Parallel()
 		server := miniredis.RunT(t)
 		client := newClient(settings.Redis{RedisAddrs: []string{server.Addr()}}, patience)
 		defer func() { _ = client.Close() }()
-		f(t, newItems(client, "sf:"), client)
+		f(t, newItems(t, client, "sf:"), client)
 	})
 }
 
@@ -153,7 +153,7 @@ func TestPresent(t *testing.T) {
 func TestItemHints(t *testing.T) {
 	t.Parallel()
 	client, prefix := open(t)
-	i := newItems(client, prefix)
+	i := newItems(t, client, prefix)
 	got := make(chan string, 100)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -182,7 +182,7 @@ func TestItemsWithoutRedis(t *testing.T) {
 	server := miniredis.RunT(t)
 	client := newClient(settings.Redis{RedisAddrs: []string{server.Addr()}}, Budget)
 	defer func() { _ = client.Close() }()
-	i := newItems(client, "sf:")
+	i := newItems(t, client, "sf:")
 	server.Close()
 	for range 5 {
 		if _, found, err := i.Item(t.Context(), thing); err == nil || found {

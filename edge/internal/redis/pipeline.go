@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -17,27 +16,30 @@ const maxGathered = 2000
 // errOpen says that Redis was out of reach a moment ago.
 var errOpen = errors.New("redis: out of reach a moment ago")
 
+// errNotSent is what a batch holds until its flight has ended one way or the other.
+var errNotSent = errors.New("redis: pipeline was not sent")
+
 // Pipeline sends the commands of concurrent requests together: group commit. A request that finds a free flight sends
 // its commands at once, in its own goroutine. While all flights are out, requests gather; the flight that comes back
 // hands its place to the first who waits, who sends for all. So an idle edge adds no delay, and a busy one needs few
 // connections and few system calls. There is no goroutine and nothing to stop.
 type Pipeline struct {
-	client  goredis.UniversalClient
+	carrier carrier
 	budget  time.Duration
 	flights int
 	breaker breaker
+
+	batches sync.Pool
 
 	mu    sync.Mutex
 	out   int // flights that are out
 	queue []*batch
 }
 
-// batch is what one request sends. told gets true when the request has to lead the next flight, false when its
-// commands are answered.
-type batch struct {
-	cmds []goredis.Cmder
-	err  error
-	told chan bool
+// carrier takes the commands of batches to where their keys are, and brings each batch its answers, by the deadline. After
+// an error any of the commands may have been carried out, and what the batches hold is worth nothing.
+type carrier interface {
+	carry(deadline time.Time, batches []*batch) error
 }
 
 // NewPipeline returns a Pipeline of at most that many flights at the same time; 2 keep a server busy.
@@ -45,20 +47,44 @@ func NewPipeline(client goredis.UniversalClient, flights int) *Pipeline {
 	return newPipeline(client, flights, Budget)
 }
 
+// newPipeline has flights of its own connections to a single server: building and parsing go-redis' command objects cost
+// more than everything else on the way to Redis. A cluster's go by way of the client.
 func newPipeline(client goredis.UniversalClient, flights int, budget time.Duration) *Pipeline {
-	return &Pipeline{client: client, budget: budget, flights: max(flights, 1), breaker: breaker{now: time.Now}}
+	p := &Pipeline{budget: budget, flights: max(flights, 1), breaker: breaker{now: time.Now}}
+	p.batches.New = func() any { return &batch{told: make(chan bool, 1)} }
+	if single, ok := client.(*goredis.Client); ok {
+		p.carrier = &links{opts: single.Options()}
+	} else {
+		p.carrier = &cluster{client: client}
+	}
+	return p
 }
 
-// Do sends the commands and waits for their answers. A nil reply is no error. After an error any of the commands may
+// Close closes the connections that are idle, and those that are out as they come back. A Pipeline that is closed still
+// works.
+func (p *Pipeline) Close() {
+	if l, ok := p.carrier.(*links); ok {
+		l.close()
+	}
+}
+
+// batch returns an empty batch. It is given back by free, once its answers are read.
+func (p *Pipeline) batch() *batch { return p.batches.Get().(*batch) }
+
+func (p *Pipeline) free(b *batch) {
+	b.reset()
+	p.batches.Put(b)
+}
+
+// Do sends the commands and waits for their answers. An answer that is an error is the error of the whole batch. After an error any of the commands may
 // have been carried out, unless ctx ended while they waited.
-func (p *Pipeline) Do(ctx context.Context, cmds []goredis.Cmder) error {
+func (p *Pipeline) Do(ctx context.Context, b *batch) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if !p.breaker.allow() {
 		return errOpen
 	}
-	b := &batch{cmds: cmds}
 	if p.board(b) {
 		p.fly([]*batch{b})
 		return b.err
@@ -86,7 +112,6 @@ func (p *Pipeline) board(b *batch) bool {
 		p.out++
 		return true
 	}
-	b.told = make(chan bool, 1)
 	p.queue = append(p.queue, b)
 	return false
 }
@@ -107,9 +132,9 @@ func (p *Pipeline) withdraw(b *batch) bool {
 func (p *Pipeline) gather(b *batch) []*batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	n, commands := 0, len(b.cmds)
-	for n < len(p.queue) && commands+len(p.queue[n].cmds) <= maxGathered {
-		commands += len(p.queue[n].cmds)
+	n, commands := 0, b.commands
+	for n < len(p.queue) && commands+p.queue[n].commands <= maxGathered {
+		commands += p.queue[n].commands
 		n++
 	}
 	all := append(make([]*batch, 0, n+1), b)
@@ -121,28 +146,16 @@ func (p *Pipeline) gather(b *batch) []*batch {
 // fly sends the batches, the first of which is the caller's own, and hands the flight on.
 func (p *Pipeline) fly(batches []*batch) {
 	defer p.land(batches)
-	ctx, cancel := context.WithTimeout(context.Background(), p.budget)
-	defer cancel()
 	for _, b := range batches {
-		b.err = errors.New("redis: pipeline was not sent")
+		b.err = errNotSent
 	}
-	pipe := p.client.Pipeline()
-	for _, b := range batches {
-		_ = pipe.BatchProcess(ctx, b.cmds...) // queues only
-	}
-	_, err := pipe.Exec(ctx)
-	var answer goredis.Error
-	if err != nil && !errors.As(err, &answer) {
-		err = fmt.Errorf("redis: pipeline: %w", err)
-	} else {
-		err = nil
-	}
+	err := p.carrier.carry(time.Now().Add(p.budget), batches)
 	p.breaker.report(err == nil)
+	if err == nil {
+		return
+	}
 	for _, b := range batches {
 		b.err = err
-		if err == nil {
-			b.err = firstError(b.cmds)
-		}
 	}
 }
 
@@ -160,14 +173,4 @@ func (p *Pipeline) land(batches []*batch) {
 	next := p.queue[0]
 	p.queue = slices.Delete(p.queue, 0, 1)
 	next.told <- true
-}
-
-// firstError returns the first answer that is an error; a nil reply is none.
-func firstError(cmds []goredis.Cmder) error {
-	for _, cmd := range cmds {
-		if err := cmd.Err(); err != nil && !errors.Is(err, goredis.Nil) {
-			return fmt.Errorf("redis: %s: %w", cmd.Name(), err)
-		}
-	}
-	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	goredis "github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
@@ -21,16 +22,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // TestPipelineAnswersEverybody: each of many gets the answers of its own commands.
 func TestPipelineAnswersEverybody(t *testing.T) {
 	client, prefix := open(t)
-	p := newPipeline(client, 2, patience)
+	p := pipeline(t, client, 2)
 	var wg sync.WaitGroup
 	for i := range 200 {
 		wg.Go(func() {
-			ctx := context.Background()
 			key, value := fmt.Sprint(prefix, i), fmt.Sprint("v", i)
-			get := goredis.NewStringCmd(ctx, "get", key)
-			none := goredis.NewStringCmd(ctx, "get", key+":none")
-			if err := p.Do(ctx, []goredis.Cmder{goredis.NewStatusCmd(ctx, "set", key, value, "px", 60000), get, none}); err != nil || get.Val() != value || none.Val() != "" {
-				t.Errorf("%s: %q, %v", key, get.Val(), err)
+			b := p.batch()
+			defer p.free(b)
+			b.add("set", key, value, "px", "60000")
+			b.add("get", key)
+			b.add("get", key+":none")
+			if err := p.Do(context.Background(), b); err != nil || string(b.text(1)) != value || !b.isNil(2) {
+				t.Errorf("%s: %v", key, err)
 			}
 		})
 	}
@@ -43,15 +46,29 @@ func TestPipelineAnswersEverybody(t *testing.T) {
 // TestPipelineErrors: an error answer is its own request's.
 func TestPipelineErrors(t *testing.T) {
 	client, prefix := open(t)
-	p := newPipeline(client, 1, patience)
-	ctx := t.Context()
-	set := goredis.NewStatusCmd(ctx, "set", prefix+"text", "x", "px", 60000)
-	if err := p.Do(ctx, []goredis.Cmder{set, goredis.NewIntCmd(ctx, "incr", prefix+"text")}); err == nil {
+	p := pipeline(t, client, 1)
+	if err := ask(t.Context(), p, []string{"set", prefix + "text", "x", "px", "60000"}, []string{"incr", prefix + "text"}); err == nil {
 		t.Error("an error answer went unnoticed")
 	}
-	if err := p.Do(ctx, []goredis.Cmder{goredis.NewStringCmd(ctx, "get", prefix+"text")}); err != nil {
+	if err := ask(t.Context(), p, []string{"get", prefix + "text"}); err != nil {
 		t.Errorf("the next request failed too: %v", err)
 	}
+}
+
+func pipeline(t testing.TB, client goredis.UniversalClient, flights int) *Pipeline {
+	p := newPipeline(client, flights, patience)
+	t.Cleanup(p.Close)
+	return p
+}
+
+// ask sends commands whose answers do not matter.
+func ask(ctx context.Context, p *Pipeline, commands ...[]string) error {
+	b := p.batch()
+	defer p.free(b)
+	for _, words := range commands {
+		b.add(words...)
+	}
+	return p.Do(ctx, b)
 }
 
 // silent is a server that takes connections and never answers.
@@ -72,10 +89,7 @@ func TestPipelineOutOfReach(t *testing.T) {
 			client := NewClient(settings.Redis{RedisAddrs: []string{addr}})
 			t.Cleanup(func() { _ = client.Close() })
 			p := NewPipeline(client, 2)
-			get := func() error {
-				ctx := t.Context()
-				return p.Do(ctx, []goredis.Cmder{goredis.NewStringCmd(ctx, "get", "x")})
-			}
+			get := func() error { return ask(t.Context(), p, []string{"get", "x"}) }
 			for range breakAfter {
 				start := time.Now()
 				if err := get(); err == nil || errors.Is(err, errOpen) {
@@ -95,12 +109,12 @@ func TestPipelineOutOfReach(t *testing.T) {
 // TestPipelineWithdraw: who gives up while waiting was never sent.
 func TestPipelineWithdraw(t *testing.T) {
 	client, prefix := open(t)
-	p := newPipeline(client, 1, patience)
+	p := pipeline(t, client, 1)
 	p.out = 1 // a flight is out, and does not come back yet
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- p.Do(ctx, []goredis.Cmder{goredis.NewStatusCmd(ctx, "set", prefix+"w", "1", "px", 60000)})
+		done <- ask(ctx, p, []string{"set", prefix + "w", "1", "px", "60000"})
 	}()
 	for waiting := 0; waiting == 0; runtime.Gosched() {
 		p.mu.Lock()
@@ -141,4 +155,16 @@ func TestBreaker(t *testing.T) {
 	b.report(true)
 	f(true)
 	f(true)
+}
+
+// newGuarded starts a server that wants to know who asks.
+func newGuarded(t *testing.T, opts *goredis.Options) string {
+	t.Helper()
+	server := miniredis.RunT(t)
+	if opts.Username == "" {
+		server.RequireAuth(opts.Password)
+	} else {
+		server.RequireUserAuth(opts.Username, opts.Password)
+	}
+	return server.Addr()
 }
