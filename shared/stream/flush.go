@@ -16,15 +16,14 @@ const retryPause = 100 * time.Millisecond
 // maxAttempts bounds how often a record is sent for one call.
 const maxAttempts = 2
 
-// dispatch starts as many flushes as there are free partitions for. The mutex is held.
-func (p *Producer) dispatch() {
+// dispatch starts the flushes that are due, as far as there are free partitions for them. The mutex is held.
+func (p *Producer) dispatch(now time.Time) {
 	for p.queue.Len() > 0 {
-		now := p.cfg.Now()
 		if !p.looking && now.Sub(p.parts.at) > partitionsTTL {
 			p.looking = true
 			p.work.Go(p.lookUp)
 		}
-		if p.inFlight >= p.cfg.InFlight {
+		if p.inFlight >= p.cfg.InFlight || !p.due(now) {
 			return
 		}
 		part, ok := p.parts.pick(now)
@@ -35,6 +34,30 @@ func (p *Producer) dispatch() {
 		batch := p.take()
 		p.work.Go(func() { p.flush(batch, part) })
 	}
+}
+
+// due tells whether what waits is to be sent now; if not, it is looked at again when the oldest has waited long enough. The mutex is held.
+func (p *Producer) due(now time.Time) bool {
+	if p.inFlight == 0 || p.waiting >= p.cfg.GatherBytes {
+		return true
+	}
+	left := p.cfg.Linger - now.Sub(p.queue.Front().Value.(*pending).since)
+	if left <= 0 {
+		return true
+	}
+	if !p.armed {
+		p.armed = true
+		p.gather.Reset(left)
+	}
+	return false
+}
+
+// gathered is called when records may have waited long enough.
+func (p *Producer) gathered() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.armed = false
+	p.dispatch(p.cfg.Now())
 }
 
 // take removes the records of one flush from the queue: at least one, and as many as fit. The mutex is held.
@@ -67,7 +90,7 @@ func (p *Producer) lookUp() {
 	default:
 		p.parts.at = p.cfg.Now()
 	}
-	p.dispatch()
+	p.dispatch(p.cfg.Now())
 }
 
 func (p *Producer) partitionIDs(ctx context.Context) ([]int, error) {
@@ -96,7 +119,7 @@ func (p *Producer) flush(batch []*pending, part int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.inFlight--
-	p.dispatch()
+	p.dispatch(p.cfg.Now())
 }
 
 // send makes the attempts of a batch, from the given one on, and settles its records. The partition is booked, and released on the way.

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"io"
 	"sync/atomic"
+	"time"
 
 	"github.com/segmentio/kafka-go"
 )
@@ -20,7 +21,8 @@ const (
 // pending is one record on its way.
 type pending struct {
 	value   []byte
-	size    int // bytes that it takes in a batch, at most
+	size    int       // bytes that it takes in a batch, at most
+	since   time.Time // in the queue
 	state   atomic.Uint64
 	unsure  atomic.Bool   // an earlier attempt ended Unknown
 	element *list.Element // its place in the queue while it has one; guarded by the producer's mutex

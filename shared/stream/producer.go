@@ -20,6 +20,8 @@ type ProducerConfig struct {
 	MaxBatchBytes   int           // of one flush; 900,000, under the broker's default of 1,048,588
 	MaxPendingBytes int           // queued and in flight; 64 MiB
 	InFlight        int           // flushes at once over all partitions; 4, and one per partition
+	Linger          time.Duration // longest a record waits for others while a flush is in flight; 3 ms. An idle producer never waits
+	GatherBytes     int           // that wait for no more; 128 KiB
 	AttemptTimeout  time.Duration // of one flush; 1.8 s, so that two fit into a caller's 4 s
 	ClientID        string
 	ContentType     string            // header content-type of each record; application/json
@@ -37,6 +39,10 @@ func (c ProducerConfig) withDefaults() ProducerConfig {
 	def(&c.MaxBatchBytes, 900_000)
 	def(&c.MaxPendingBytes, 64<<20)
 	def(&c.InFlight, 4)
+	def(&c.GatherBytes, 128<<10)
+	if c.Linger <= 0 {
+		c.Linger = 3 * time.Millisecond
+	}
 	if c.AttemptTimeout <= 0 {
 		c.AttemptTimeout = 1800 * time.Millisecond
 	}
@@ -54,8 +60,9 @@ const (
 	batchOverhead  = 128 // more than the head of a batch takes
 )
 
-// Producer writes records to one topic. A flush goes to one partition, the partitions take turns, and what arrives while flushes are in flight makes the next one: an idle producer sends at
-// once, a busy one gathers. It is safe for use by many goroutines.
+// Producer writes records to one topic. A flush goes to one partition, the partitions take turns, and what arrives while a flush is in flight makes the next one: an idle producer sends at
+// once, a busy one gathers, since a broker's work is per flush rather than per record. A flush that takes long holds nobody up: behind it others start after a short while, or when enough
+// has gathered. It is safe for use by many goroutines.
 type Producer struct {
 	cfg       ProducerConfig
 	client    *kafka.Client
@@ -67,8 +74,11 @@ type Producer struct {
 
 	mu       sync.Mutex
 	queue    list.List // of *pending
-	bytes    int       // of all records that are not settled
-	limit    int       // bytes of a flush; shrinks when the broker finds one too large
+	waiting  int       // bytes of the queue
+	gather   *time.Timer
+	armed    bool // gather runs
+	bytes    int  // of all records that are not settled
+	limit    int  // bytes of a flush; shrinks when the broker finds one too large
 	inFlight int
 	parts    partitions
 	looking  bool
@@ -88,6 +98,8 @@ func NewProducer(cfg ProducerConfig) *Producer {
 		headers: []kafka.Header{{Key: "content-type", Value: []byte(cfg.ContentType)}},
 	}
 	p.attempts.Store(firstAttempt)
+	p.gather = time.AfterFunc(time.Hour, p.gathered)
+	p.gather.Stop()
 	return p
 }
 
@@ -127,8 +139,10 @@ func (p *Producer) enqueue(rec *pending) error {
 		return ErrFull
 	}
 	p.account(rec.size)
+	rec.since = p.cfg.Now()
 	rec.element = p.queue.PushBack(rec)
-	p.dispatch()
+	p.waiting += rec.size
+	p.dispatch(rec.since)
 	return nil
 }
 
@@ -161,6 +175,7 @@ func (p *Producer) remove(rec *pending) {
 	if rec.element != nil {
 		p.queue.Remove(rec.element)
 		rec.element = nil
+		p.waiting -= rec.size
 	}
 	p.account(-rec.size)
 }
@@ -199,6 +214,7 @@ func (p *Producer) Close(ctx context.Context) error {
 		p.refuseQueue(errors.Join(ErrClosed, err))
 		p.mu.Unlock()
 	}
+	p.gather.Stop()
 	p.work.Wait() // an attempt ends by its own time limit
 	p.transport.CloseIdleConnections()
 	return err
@@ -219,6 +235,7 @@ func (p *Producer) refuseQueue(err error) {
 func (p *Producer) pop() *pending {
 	rec := p.queue.Remove(p.queue.Front()).(*pending)
 	rec.element = nil
+	p.waiting -= rec.size
 	return rec
 }
 

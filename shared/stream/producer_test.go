@@ -105,7 +105,7 @@ func TestProducerKeepsOrderWithinAFlush(t *testing.T) {
 	}
 	p.mu.Lock()
 	p.inFlight = 0
-	p.dispatch()
+	p.dispatch(time.Now())
 	p.mu.Unlock()
 	wg.Wait()
 	got := contents(t, brokers, topic, 1)[0][1:]
@@ -182,7 +182,7 @@ func TestProducerSplitsWhatTheBrokerFindsTooLarge(t *testing.T) {
 	waitQueue(p, 8)
 	p.mu.Lock()
 	p.inFlight = 0
-	p.dispatch()
+	p.dispatch(time.Now())
 	p.mu.Unlock()
 	wg.Wait()
 	if got := contents(t, brokers, topic, 1)[0]; len(got) != 8 {

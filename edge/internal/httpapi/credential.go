@@ -41,7 +41,7 @@ func (s *Server) resolve(x *exchange, secret []byte) (storekey.Grant, error) {
 		f.RetryAfter = wait
 		return storekey.Grant{}, f
 	}
-	grant, err := s.keys.Resolve(&x.call, secret)
+	grant, err := s.keys.Resolve(x.call, secret)
 	if fault.Is(err, fault.Unauthorized) {
 		s.failures.Note(x.client)
 	}

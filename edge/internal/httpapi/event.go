@@ -43,7 +43,7 @@ func (s *Server) report(x *exchange) {
 	if x.cause != nil {
 		attrs = append(attrs, slog.String("error", x.cause.Error()))
 	}
-	s.log.LogAttrs(&x.call, level, "request", attrs...)
+	s.log.LogAttrs(x.call, level, "request", attrs...)
 }
 
 // sampler takes one in every; none when every is 0.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"storefront.internal/edge/internal/deadline"
 	"storefront.internal/edge/internal/ratelimit"
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/ident"
@@ -17,7 +18,7 @@ import (
 // buffers, so it must not outlive the handler.
 type exchange struct {
 	ctx       *fasthttp.RequestCtx
-	call      call
+	call      *deadline.Context
 	began     time.Time
 	requestID string
 	trace     string // the traceparent as sent, when it is one

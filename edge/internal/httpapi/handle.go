@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"storefront.internal/edge/internal/deadline"
 	"storefront.internal/edge/internal/overload"
 	"storefront.internal/edge/internal/ratelimit"
 	"storefront.internal/shared/fault"
@@ -21,8 +22,8 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, tooLarge bool) {
 	x := &exchange{ctx: ctx, began: s.now(), tooLarge: tooLarge}
 	x.requestID = newRequestID(&ctx.Request.Header, x.began)
 	x.trace = traceparent(ctx.Request.Header.Peek("traceparent"))
-	x.call.base, x.call.deadline = s.base, x.began.Add(callTimeout)
-	defer x.call.end()
+	x.call = deadline.New(s.base, x.began.Add(callTimeout))
+	defer x.call.End()
 	defer s.report(x)
 	defer s.recovered(x)
 	common(&ctx.Response.Header, x.requestID)
@@ -163,7 +164,7 @@ func (s *Server) work(x *exchange) error {
 	if x.route.catalog {
 		limit = s.reads
 	}
-	turn, reason, ok := limit.Enter(&x.call, len(body), func() overload.Class {
+	turn, reason, ok := limit.Enter(x.call, len(body), func() overload.Class {
 		if x.route.batch {
 			class = overload.ClassOfBatch(body)
 		}

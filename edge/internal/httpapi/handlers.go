@@ -10,25 +10,38 @@ import (
 	"storefront.internal/shared/signal"
 )
 
+// answer is the scratch of one answer of operation 1.
+type answer struct {
+	results []signal.Result
+	body    []byte
+}
+
 // recordSignals is operation 1.
 func (s *Server) recordSignals(x *exchange) error {
-	results, err := s.signals.Record(&x.call, intake.Request{
+	a := s.answers.Get().(*answer)
+	defer s.answers.Put(a)
+	results, err := s.signals.Record(x.call, intake.Request{
 		ConnectionID: x.grant.ConnectionID,
 		StoreID:      x.grant.StoreID,
 		Body:         x.ctx.PostBody(),
 		ReceivedAt:   x.began,
 		Audit:        x.audit(),
+		Results:      a.results[:0],
 	}, func(n int) { s.charge(x, n-1) })
 	if err != nil {
 		return err
 	}
-	respondJSON(x.ctx, fasthttp.StatusAccepted, signal.AppendResults(nil, results))
+	a.results, a.body = results, signal.AppendResults(a.body[:0], results)
+	clear(results) // they point into the body
+	x.ctx.SetStatusCode(fasthttp.StatusAccepted)
+	x.ctx.Response.Header.SetContentType(applicationJSON)
+	x.ctx.Response.SetBody(a.body) // which copies
 	return nil
 }
 
 // readItem is operation 2.
 func (s *Server) readItem(x *exchange) error {
-	doc, err := s.items.Read(&x.call, itemread.Request{
+	doc, err := s.items.Read(x.call, itemread.Request{
 		ConnectionID: x.grant.ConnectionID,
 		ItemID:       ident.ItemID(x.pathID),
 		Client:       x.subject,
@@ -42,7 +55,7 @@ func (s *Server) readItem(x *exchange) error {
 
 // recommend is operation E1.
 func (s *Server) recommend(x *exchange) error {
-	answer, err := s.recommendations.Recommend(&x.call, recommend.Request{
+	answer, err := s.recommendations.Recommend(x.call, recommend.Request{
 		ConnectionID: x.grant.ConnectionID,
 		StoreID:      x.grant.StoreID,
 		Body:         x.ctx.PostBody(),

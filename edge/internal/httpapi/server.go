@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,7 +31,8 @@ type Keys interface {
 	Remembered(secret []byte) (storekey.Grant, bool)
 }
 
-// Signals is the use case of operation 1. It calls charge once, with the number of signals. It must not keep the body.
+// Signals is the use case of operation 1. It calls charge once, with the number of signals. It must not keep the body;
+// the results may point into it.
 type Signals interface {
 	Record(ctx context.Context, req intake.Request, charge func(n int)) ([]signal.Result, error)
 }
@@ -95,6 +97,7 @@ type Server struct {
 	failures        *ratelimit.Failures
 	itemCaching     string // Cache-Control of an item
 	router          *router
+	answers         sync.Pool // of *answer
 	http            *fasthttp.Server
 	base            context.Context // the parent of every call; ends after the drain
 	end             context.CancelFunc
@@ -110,6 +113,7 @@ func New(c Config) *Server {
 		turns: overload.New(c.Work), reads: overload.New(c.Reads), failures: ratelimit.NewFailures(c.Failures, c.Now),
 		itemCaching: "private, max-age=" + strconv.Itoa(int(c.ItemTTL/time.Second)),
 	}
+	s.answers.New = func() any { return new(answer) }
 	s.base, s.end = context.WithCancel(context.Background())
 	s.http = newFastHTTP(c.Timeouts, s)
 	return s

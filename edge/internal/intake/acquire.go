@@ -86,7 +86,8 @@ func (a *acquirer) take(ctx context.Context, c *contender) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	previous := make([]string, len(keys))
+	c.scratchPrevious = append(c.scratchPrevious[:0], make([]string, len(keys))...)
+	previous := c.scratchPrevious
 	epoch, err := a.claims.Take(ctx, keys, c.String(), previous)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package intake
 
 import (
 	"context"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
@@ -65,7 +66,8 @@ type Claims interface {
 	MarkEpoch(ctx context.Context, keys []ClaimKey, warm bool) error
 }
 
-// holder is the value of a claim: an attempt and the priority of its request.
+// holder is the value of a claim: an attempt and the priority of its request. Priorities are drawn from 32 bits, so that
+// a value has fewer than 45 characters: longer ones cost Redis a second allocation each. Of equal ones the attempts decide.
 type holder struct {
 	attempt  string
 	priority uint64
@@ -112,8 +114,23 @@ type contender struct {
 	rivals []rival      // claims of others, as the last look found them
 	holds  bool         // the attempt holds claims of signals that the ledger knew
 
-	scratchKeys []ClaimKey
-	scratchAt   []int
+	scratchKeys     []ClaimKey
+	scratchAt       []int
+	scratchPrevious []string
+}
+
+// contend begins an attempt for the claims.
+func (c *contender) contend(attempt string, keys []ClaimKey) {
+	c.holder = holder{attempt: attempt, priority: uint64(rand.Uint32())}
+	c.keys = keys
+	c.states = append(c.states[:0], make([]claimState, len(keys))...)
+}
+
+// reset forgets everything but the room that it took.
+func (c *contender) reset() {
+	clear(c.rivals)
+	clear(c.scratchPrevious)
+	*c = contender{states: c.states[:0], rivals: c.rivals[:0], scratchKeys: c.scratchKeys[:0], scratchAt: c.scratchAt[:0], scratchPrevious: c.scratchPrevious[:0]}
 }
 
 func (c *contender) owns() bool {

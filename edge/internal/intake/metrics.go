@@ -20,6 +20,8 @@ type Metrics struct {
 	wait       prometheus.Histogram
 	cold       prometheus.Gauge
 	dropped    prometheus.Counter
+
+	accepted, duplicate, acknowledged prometheus.Counter // of the above, for every request
 }
 
 // What stood in the way of recording a batch: the label cause.
@@ -57,9 +59,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	for _, cause := range []string{causeClaims, causePatience, causeLedger, causeProduce, causeLost} { // what alerts look at is there before it happens
 		m.unrecorded.WithLabelValues(cause)
 	}
-	for _, status := range []signal.Status{signal.Accepted, signal.Duplicate} {
-		m.signals.WithLabelValues(string(status), "")
-	}
+	m.accepted, m.duplicate = m.signals.WithLabelValues(string(signal.Accepted), ""), m.signals.WithLabelValues(string(signal.Duplicate), "")
+	m.acknowledged = m.produced.WithLabelValues("acknowledged")
 	return m
 }
 
@@ -79,10 +80,10 @@ func (m *Metrics) answered(results []signal.Result) {
 		}
 	}
 	if accepted > 0 {
-		m.signals.WithLabelValues(string(signal.Accepted), "").Add(float64(accepted))
+		m.accepted.Add(float64(accepted))
 	}
 	if duplicate > 0 {
-		m.signals.WithLabelValues(string(signal.Duplicate), "").Add(float64(duplicate))
+		m.duplicate.Add(float64(duplicate))
 	}
 }
 

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"github.com/google/uuid"
 
+	"storefront.internal/edge/internal/deadline"
 	"storefront.internal/shared/crashpoint"
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/ident"
@@ -22,7 +22,8 @@ const markPatience = 500 * time.Millisecond
 // settle claims the batch's sound signals, hands the new ones off and confirms. It fills the results that judge left.
 func (s *Service) settle(ctx context.Context, w *work) *fault.Error {
 	crashpoint.Hit(crashpoint.IntakeBeforeClaim)
-	c := &contender{holder: holder{attempt: s.nextAttempt(), priority: rand.Uint64()}, keys: w.keys, states: make([]claimState, len(w.keys))}
+	c := &w.claims
+	c.contend(s.nextAttempt(), w.keys)
 	if err := s.acquirer.acquire(ctx, c); err != nil {
 		if errors.Is(err, errPatience) {
 			return s.unavailable(causePatience, err)
@@ -90,7 +91,7 @@ func (s *Service) handOff(ctx context.Context, w *work, c *contender) error {
 	case stream.Acknowledged:
 		*buf = value
 		s.values.Put(buf)
-		s.cfg.Metrics.produced.WithLabelValues("acknowledged").Inc()
+		s.cfg.Metrics.acknowledged.Inc()
 		return nil
 	case stream.Refused:
 		s.cfg.Metrics.produced.WithLabelValues("refused").Inc()
@@ -135,9 +136,9 @@ func (s *Service) release(ctx context.Context, attempt string) {
 
 // mark writes a register even when the request's deadline is over.
 func (s *Service) mark(ctx context.Context, attempt string, state Register) (Register, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), markPatience)
-	defer cancel()
+	patience := deadline.New(context.WithoutCancel(ctx), time.Now().Add(markPatience))
+	defer patience.End()
 	var previous [1]Register
-	err := s.cfg.Claims.Mark(ctx, []string{attempt}, state, previous[:])
+	err := s.cfg.Claims.Mark(patience, []string{attempt}, state, previous[:])
 	return previous[0], err
 }

@@ -58,7 +58,7 @@ const (
 // member names given twice, anywhere) and notes where the known members of each element are; it judges no element.
 type scanner struct {
 	b     []byte // the body; the caller's, not kept
-	s     string // a copy of the same bytes, which what is kept may alias
+	s     string // the same bytes as text, which what is read aliases: a copy where it outlives the body
 	pos   int
 	depth int
 	path  [maxDepth + 2]step

@@ -3,7 +3,7 @@ package intake
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
+	"encoding/base64"
 	"log/slog"
 	mathrand "math/rand/v2"
 	"strconv"
@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"storefront.internal/edge/internal/deadline"
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/ident"
 	"storefront.internal/shared/signal"
@@ -21,9 +22,10 @@ import (
 type Request struct {
 	ConnectionID ident.ConnectionID
 	StoreID      ident.StoreID
-	Body         []byte    // read during the call only
+	Body         []byte    // read during the call only; the results point into it
 	ReceivedAt   time.Time // zero: now
 	Audit        signal.Audit
+	Results      []signal.Result // room for the results; nil: they get their own
 }
 
 // Producer hands a record to Kafka and waits for the answer of all replicas, at most until ctx's deadline. A value
@@ -77,7 +79,7 @@ func New(cfg Config) *Service {
 	}
 	var random [12]byte
 	_, _ = rand.Read(random[:]) // never fails: the runtime ends the process instead
-	s := &Service{cfg: cfg, prefix: hex.EncodeToString(random[:]) + "-"}
+	s := &Service{cfg: cfg, prefix: base64.RawURLEncoding.EncodeToString(random[:]) + "-"}
 	s.rules = rules{reasons: newRuleReasons(), zones: newZones(), decisions: cfg.Decisions}
 	s.marker = newMarker(cfg.Claims, cfg.Metrics.dropped.Inc)
 	s.acquirer = acquirer{claims: cfg.Claims, nextID: s.nextAttempt, marker: s.marker, waited: cfg.Metrics.waited}
@@ -99,8 +101,9 @@ func (s *Service) nextAttempt() string { return s.prefix + strconv.FormatUint(s.
 // The results are one per position. The error is a *fault.Error: invalid_request, signal_batch_limit_exceeded, or
 // signals_unavailable, after which a resend of the same batch is right.
 func (s *Service) Record(ctx context.Context, req Request, charge func(n int)) ([]signal.Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Deadline)
-	defer cancel()
+	patience := deadline.New(ctx, time.Now().Add(s.cfg.Deadline))
+	defer patience.End()
+	ctx = patience
 	w := s.works.Get().(*work)
 	defer func() {
 		w.reset()

@@ -19,6 +19,7 @@ type work struct {
 
 	first  []int      // elements that are the first sound one with their id, by position
 	keys   []ClaimKey // their claims, in the same order
+	claims contender  // of them
 	record signal.Record
 }
 
@@ -28,7 +29,12 @@ func (w *work) begin(req *Request, now time.Time) {
 	if req.ReceivedAt.IsZero() {
 		req.ReceivedAt = now
 	}
-	w.results = make([]signal.Result, w.scan.batch.count)
+	if n := w.scan.batch.count; n <= cap(req.Results) {
+		w.results = req.Results[:n]
+		clear(w.results)
+	} else {
+		w.results = make([]signal.Result, n)
+	}
 }
 
 // keptNames is how many names a pooled scratch keeps room for.
@@ -43,6 +49,7 @@ func (w *work) reset() {
 	}
 	w.req, w.results = nil, nil
 	w.first, w.keys = w.first[:0], w.keys[:0]
+	w.claims.reset()
 	signals := w.record.Signals
 	clear(signals)
 	w.record = signal.Record{Signals: signals[:0]}

@@ -89,19 +89,31 @@ func (p *Pipeline) Do(ctx context.Context, b *batch) error {
 		p.fly([]*batch{b})
 		return b.err
 	}
-	lead := false
-	select {
-	case lead = <-b.told:
-	case <-ctx.Done():
-		if p.withdraw(b) {
-			return ctx.Err()
-		}
-		lead = <-b.told // it is being sent: that ends within the budget
+	lead, err := p.await(ctx, b)
+	if err != nil {
+		return err
 	}
 	if lead {
 		p.fly(p.gather(b))
 	}
 	return b.err
+}
+
+// await waits until b is told how to go on. A caller whose time ends behind the flight before it does not watch for its
+// end: that would cost it a timer.
+func (p *Pipeline) await(ctx context.Context, b *batch) (lead bool, err error) {
+	if end, bounded := ctx.Deadline(); bounded && time.Until(end) > p.budget {
+		return <-b.told, nil
+	}
+	select {
+	case lead = <-b.told:
+		return lead, nil
+	case <-ctx.Done():
+		if p.withdraw(b) {
+			return false, ctx.Err()
+		}
+		return <-b.told, nil // it is being sent: that ends within the budget
+	}
 }
 
 // board takes a free flight; when there is none b waits in the queue.
