@@ -61,8 +61,14 @@ faults-sweep: build ## Kill at every crash point, at two hits, with every way of
 	bin/faults sweep -only "$(ONLY)"
 
 .PHONY: bench
-bench: build ## Run the benchmarks (BENCH=pattern)
-	bin/local exec -- go test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem $$(go list work | grep -v '/deploy/systemtest')
+bench: build ## Run the benchmarks (BENCH=pattern); what the services reach is written to deploy/bench/RESULTS.md
+	BENCH_RESULTS=$(CURDIR)/deploy/bench/RESULTS.md bin/local exec -- go test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem -timeout 60m $$(go list work | grep -v '/deploy/systemtest')
+
+.PHONY: bench-compare
+bench-compare: build ## Run operations 1 and 2 of this tree and of another commit in turns (BASE=ref; BENCH=pattern)
+	@base=$$(mktemp -d) && trap 'git worktree remove --force "$$base"' EXIT && git worktree add --quiet --detach "$$base" "$(BASE)" && \
+	(cd "$$base" && go build -o bin/ work) && \
+	BENCH_BASE=$$base/bin bin/local exec -- go test -run '^$$' -bench '$(or $(BENCH),^BenchmarkIntake$$|^BenchmarkReadItem$$)' -timeout 60m storefront.internal/deploy/bench
 
 .PHONY: observe-live
 observe-live: build ## Run every dashboard query and alert on a real Prometheus over a stack under load; provoke three alerts

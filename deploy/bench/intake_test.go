@@ -46,19 +46,42 @@ func BenchmarkIntake(b *testing.B) {
 		{name: "edge", node: edge},
 		{name: "edge, 30 % resent", node: edge, resend: resent},
 	}
+	if base, found := s.baseEdge(noQuota...); found {
+		cases = append(cases, &intake{name: "edge of the base", node: base})
+	}
 	redis, kafka := redisPid(b, s.settings.RedisAddr), brokerPid(b)
 	for round := range rounds + 1 {
 		for _, c := range cases {
 			c.turn(b, who, redis, kafka, round > 0) // the first one warms
 		}
 	}
-	profile(b, edge, "intake", func() { cases[2].turn(b, who, redis, kafka, false) })
+	profile(b, edge, "intake", func() {
+		for range 3 { // a profile has a hundred samples a second
+			cases[2].turn(b, who, redis, kafka, false)
+		}
+	})
 	for _, c := range cases {
 		c.row(b, cases)
 	}
-	rows.add("edge under full load: %.0f MiB resident", residentOf(b, edge.Pid()))
+	goals(cases, residentOf(b, edge.Pid()))
 	open(b, edge, who, median(cases[2].rates)/2)
 	b.ReportMetric(0, "ns/op") // one run is one measurement, longer than a benchmark's second
+}
+
+// goals holds what was found against what it should be.
+func goals(cases []*intake, resident float64) {
+	bare, line, edge, resent := cases[0], cases[1], cases[2], cases[3]
+	rate := func(c *intake) string { return fmt.Sprintf("%.0f req/s", median(c.rates)) }
+	ratio := func(c, d *intake) string { return fmt.Sprintf("%.3f", median(c.rates)/median(d.rates)) }
+	rows.goal("operation 1 ÷ bare fasthttp handler", rate(edge), rate(bare), ratio(edge, bare), "≥ 0.16")
+	rows.goal("operation 1 ÷ straight-line program", rate(edge), rate(line), ratio(edge, line), "≥ 1.5")
+	rows.goal("edge CPU a request of 10 signals", short(median(edge.cpus)).String(), short(median(line.cpus)).String()+" (straight line)", "", "≤ 75 µs")
+	rows.goal("30 % resent ÷ none", rate(resent), rate(edge), ratio(resent, edge), "≥ 0.9")
+	rows.goal("edge memory under full load", fmt.Sprintf("%.0f MiB", resident), "", "", "≤ 80 MiB")
+	for _, c := range cases[4:] {
+		rows.goal("operation 1 ÷ "+c.name, rate(edge), rate(c), ratio(edge, c), "")
+		rows.goal("edge CPU a request, "+c.name, short(median(edge.cpus)).String(), short(median(c.cpus)).String(), "", "")
+	}
 }
 
 // row prints what was found of a case.
@@ -127,7 +150,8 @@ func open(b *testing.B, edge node, who drive.Shopper, rate float64) {
 			p50s, p99s = append(p50s, float64(found.Percentile(50))), append(p99s, float64(found.Percentile(99)))
 		}
 	}
-	rows.add("operation 1, open loop at half of the maximum (%.0f req/s): p50 %s  p99 %s", rate, short(median(p50s)), short(median(p99s)))
+	rows.goal(fmt.Sprintf("operation 1, open loop at half of the maximum (%.0f req/s)", rate), fmt.Sprintf("p50 %s, p99 %s", short(median(p50s)), short(median(p99s))),
+		"", "", "p50 ≤ 3 ms, p99 ≤ 10 ms")
 	b.ReportMetric(median(p50s)/1e6, "open-p50-ms")
 	b.ReportMetric(median(p99s)/1e6, "open-p99-ms")
 }

@@ -119,7 +119,7 @@ func profile(b *testing.B, n node, name string, work func()) {
 	}
 	done := make(chan error, 1)
 	go func() {
-		res, err := http.Get("http://" + n.admin + "/debug/pprof/profile?seconds=2")
+		res, err := http.Get("http://" + n.admin + "/debug/pprof/profile?seconds=6")
 		if err != nil {
 			done <- err
 			return

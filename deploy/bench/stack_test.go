@@ -33,6 +33,7 @@ type stack struct {
 
 func newStack(b *testing.B, change ...func(*services.Settings)) *stack {
 	b.Helper()
+	rows.begin(b)
 	server, redis, kafka := os.Getenv("TEST_DATABASE_URL"), os.Getenv("TEST_REDIS_ADDR"), os.Getenv("TEST_KAFKA_BROKERS")
 	if server == "" || redis == "" || kafka == "" {
 		b.Skip("SKIPPED: needs PostgreSQL, Redis and Kafka: use `make bench`")
@@ -83,6 +84,18 @@ type node struct {
 func (n node) cpu(b *testing.B) time.Duration {
 	b.Helper()
 	return cpuOf(b, n.Pid())
+}
+
+// baseEdge starts the edge of the commit that this one is compared with, when there is one: `make bench-compare`.
+func (s *stack) baseEdge(extra ...string) (n node, found bool) {
+	s.b.Helper()
+	bin := os.Getenv("BENCH_BASE")
+	if bin == "" {
+		return node{}, false
+	}
+	base := *s
+	base.settings.Bin = bin
+	return base.edge(extra...), true
 }
 
 // edge starts an edge.
