@@ -106,8 +106,9 @@ func TestBatch(t *testing.T) {
 	received := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	results, err := b.Record(t.Context(), intake.Request{ConnectionID: "con_1", StoreID: "str_1", Body: raw, ReceivedAt: received,
 		Audit: signal.Audit{IP: "203.0.113.9", Crawler: true}}, func(n int) { charged += n })
-	clear(raw) // the buffer is the server's again
-	expect(t, answer(results, err), `sig_1:accepted :rejected:invalid_signal sig_1:duplicate sig_2:rejected:invalid_type x"y:rejected:invalid_signal_id `+
+	answered := answer(results, err) // written while the body is there: the results point into it
+	clear(raw)                       // the buffer is the server's again
+	expect(t, answered, `sig_1:accepted :rejected:invalid_signal sig_1:duplicate sig_2:rejected:invalid_type x"y:rejected:invalid_signal_id `+
 		`:rejected:invalid_signal_id :rejected:invalid_signal_id sig_3:rejected:unknown_decision sig_2:accepted`)
 	for i, want := range []bool{true, false, true, true, true, false, false, true, true} {
 		if results[i].Index != i || results[i].HasSignalID != want {
