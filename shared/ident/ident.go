@@ -90,8 +90,16 @@ func valid[T string | []byte](p Prefix, s T) bool {
 	return true
 }
 
+// bodyByte reports whether c is one of [A-Za-z0-9_-], by a bit for each of the first 128 bytes: ids are most of a batch.
 func bodyByte(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
+	const (
+		low  = (1<<10-1)<<'0' | 1<<'-'
+		high = (1<<26-1)<<('A'-64) | (1<<26-1)<<('a'-64) | 1<<('_'-64)
+	)
+	if c < 64 {
+		return uint64(low)>>c&1 != 0
+	}
+	return uint64(high)>>(c-64)&1 != 0 // a shift by more than 63 leaves nothing
 }
 
 // RequestID returns an inbound request id when it may be kept: 1 to 128 characters of [A-Za-z0-9._-].

@@ -84,3 +84,13 @@ func TestRequestID(t *testing.T) {
 	f("a b", false)
 	f("a\n", false)
 }
+
+func TestBodyByte(t *testing.T) {
+	t.Parallel()
+	for c := range 256 {
+		want := strings.IndexByte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-", byte(c)) >= 0
+		if bodyByte(byte(c)) != want {
+			t.Errorf("%q: %t", rune(c), !want)
+		}
+	}
+}

@@ -183,7 +183,7 @@ func (p *Producer) attempt(batch []*pending, part int) (attempt uint64, taken in
 	defer cancel()
 	begun := p.cfg.Now()
 	res, err := p.client.Produce(ctx, &kafka.ProduceRequest{
-		Topic: p.cfg.Topic, Partition: part, RequiredAcks: kafka.RequireAll, Records: reader, Compression: p.cfg.Compression,
+		Topic: p.cfg.Topic, Partition: part, RequiredAcks: kafka.RequireAll, Records: reader, Compression: p.cfg.Compression.compression(),
 	})
 	p.metrics.seconds.Observe(p.cfg.Now().Sub(begun).Seconds())
 	outcome, err = judge(reader, res, err)

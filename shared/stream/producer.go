@@ -24,8 +24,8 @@ type ProducerConfig struct {
 	GatherBytes     int           // that wait for no more; 128 KiB
 	AttemptTimeout  time.Duration // of one flush; 1.8 s, so that two fit into a caller's 4 s
 	ClientID        string
-	ContentType     string            // header content-type of each record; application/json
-	Compression     kafka.Compression // none
+	ContentType     string // header content-type of each record; application/json
+	Compression     Codec  // none
 	Registerer      prometheus.Registerer
 	Now             func() time.Time
 }

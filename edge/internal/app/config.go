@@ -23,6 +23,7 @@ type Config struct {
 	settings.Redis
 	settings.Kafka
 	settings.Telemetry
+	Compression  string          `envconfig:"KAFKA_COMPRESSION" default:"none" desc:"how records are compressed on their way to Kafka: none, snappy, lz4 or zstd"`
 	DecisionKeys settings.Secret `envconfig:"DECISION_KEYS" required:"true" desc:"keys of Decision ids, kid:base64[,kid:base64…]; the first mints, all verify; the same for every edge, and kept as long as Decisions are"`
 
 	RatePerKey     float64        `envconfig:"RATE_PER_KEY" default:"5000" desc:"signals and reads a second of one storefront key, over all replicas"`
@@ -80,6 +81,7 @@ func (c *Config) Validate() []error {
 	if _, err := decisionid.ParseKeyring(c.DecisionKeys.Reveal()); err != nil {
 		faults = append(faults, settings.Faultf("DECISION_KEYS", "%v", err))
 	}
+	check(stream.Codec(c.Compression).Known(), "KAFKA_COMPRESSION", "must be none, snappy, lz4 or zstd")
 	check(rate(c.RatePerKey), "RATE_PER_KEY", "must be more than 0 and at most 1000000000")
 	check(rate(c.RatePerAddress), "RATE_PER_ADDRESS", "must be more than 0 and at most 1000000000")
 	check(c.RateBurst >= 1 && c.RateBurst <= 1e9, "RATE_BURST", "must be 1 to 1000000000")

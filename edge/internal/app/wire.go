@@ -95,5 +95,5 @@ func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Regi
 }
 
 func producer(cfg Config, topic string, r prometheus.Registerer) *stream.Producer {
-	return stream.NewProducer(stream.ProducerConfig{Brokers: cfg.KafkaBrokers, Topic: topic, ClientID: "storefront-edge", Registerer: r})
+	return stream.NewProducer(stream.ProducerConfig{Brokers: cfg.KafkaBrokers, Topic: topic, ClientID: "storefront-edge", Compression: stream.Codec(cfg.Compression), Registerer: r})
 }

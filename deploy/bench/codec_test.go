@@ -1,0 +1,34 @@
+package bench
+
+import (
+	"testing"
+	"time"
+
+	"storefront.internal/deploy/bench/drive"
+)
+
+// BenchmarkCompression is operation 1 by edges that compress what they hand to Kafka in different ways, in turns.
+func BenchmarkCompression(b *testing.B) {
+	s := newStack(b)
+	var cases []*intake
+	var who drive.Shopper
+	for _, codec := range []string{"none", "snappy", "lz4", "zstd"} {
+		edge := s.edge(append(noQuota, "EDGE_KAFKA_COMPRESSION="+codec)...)
+		cases = append(cases, &intake{name: codec, node: edge})
+		if codec == "none" {
+			who = s.shopper(edge)
+		}
+		first(b, edge.address, drive.NewBatch(who, random(4), time.Now()))
+	}
+	redis, kafka := redisPid(b, s.settings.RedisAddr), brokerPid(b)
+	for round := range rounds + 1 {
+		for _, c := range cases {
+			c.turn(b, who, redis, kafka, round > 0)
+		}
+	}
+	for _, c := range cases {
+		rows.add("operation 1, compression %-6s %8.0f req/s  %5.2f of none  CPU a request: own %s, Kafka %s  p50 %s  p99 %s", c.name, median(c.rates),
+			median(c.rates)/median(cases[0].rates), short(median(c.cpus)), short(median(c.kafka)), short(median(c.p50s)), short(median(c.p99s)))
+	}
+	b.ReportMetric(0, "ns/op")
+}
