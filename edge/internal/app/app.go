@@ -83,7 +83,11 @@ func (a *App) assemble() {
 		a.backends.poll.Close()
 		a.backends.pool.Close()
 	}))
-	a.group.Add("Redis", nil, func(context.Context) error { return a.backends.redis.Close() })
+	a.group.Add("Redis", nil, func(context.Context) error {
+		a.parts.claims.Close()
+		a.parts.copies.Close()
+		return a.backends.redis.Close()
+	})
 	a.group.Loop("topics", a.parts.topics.Run)
 	a.group.Loop("key version", a.parts.gate.Run)
 	a.group.Loop("key hints", func(ctx context.Context) error { return a.parts.cache.Hints(ctx, a.parts.gate.Nudge) })

@@ -37,6 +37,8 @@ type backends struct {
 type parts struct {
 	gate      *access.Gate
 	cache     *redis.Keys
+	claims    *redis.Pipeline
+	copies    *redis.Pipeline // of items
 	topics    *kafka.Topics
 	signals   *stream.Producer
 	records   *stream.Producer
@@ -64,12 +66,13 @@ func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Regi
 	p.signals = producer(cfg, cfg.SignalsTopic, r)
 	p.records = producer(cfg, cfg.DecisionsTopic, r)
 	p.decisions = kafka.NewDecisions(p.records, log, r)
+	p.claims, p.copies = redis.NewPipeline(b.redis, flights), redis.NewPipeline(b.redis, flights)
 	p.intake = intake.New(intake.Config{
-		Claims:   redis.NewClaims(redis.NewPipeline(b.redis, flights), cfg.RedisPrefix, len(cfg.RedisAddrs) > 1),
+		Claims:   redis.NewClaims(p.claims, cfg.RedisPrefix, len(cfg.RedisAddrs) > 1),
 		Producer: p.signals, Ledger: postgres.NewLedger(b.pool), Decisions: keyring, Metrics: intake.NewMetrics(r), Logger: log, Now: crashpoint.Now,
 	})
 	stored := postgres.NewItems(b.catalog)
-	p.shared = redis.NewItems(b.redis, redis.NewPipeline(b.redis, flights), cfg.RedisPrefix)
+	p.shared = redis.NewItems(b.redis, p.copies, cfg.RedisPrefix)
 	p.items = itemread.New(itemread.Config{Store: stored, Cache: p.shared, Misses: ratelimit.New(cfg.misses()), Now: crashpoint.Now, Logger: log,
 		Metrics: itemread.NewMetrics(r), TTL: cfg.ItemTTL, MaxBytes: cfg.ItemMemoryBytes, MaxLookups: maxCatalogConns})
 	p.items.Watch(r)
