@@ -61,8 +61,9 @@ faults-sweep: build ## Kill at every crash point, at two hits, with every way of
 	bin/faults sweep -only "$(ONLY)"
 
 .PHONY: bench
-bench: build ## Run the benchmarks (BENCH=pattern); what the services reach is written to deploy/bench/RESULTS.md
-	BENCH_RESULTS=$(CURDIR)/deploy/bench/RESULTS.md bin/local exec -- go test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem -timeout 60m $$(go list work | grep -v '/deploy/systemtest')
+bench: build ## Run the benchmarks (BENCH=pattern PKG=package); what the services reach is written to deploy/bench/RESULTS.md
+	BENCH_RESULTS=$(CURDIR)/deploy/bench/RESULTS.md bin/local exec -- go test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem -timeout 60m \
+		$(or $(PKG),$$(go list work | grep -v '/deploy/systemtest'))
 
 .PHONY: bench-compare
 bench-compare: build ## Run operations 1 and 2 of this tree and of another commit in turns (BASE=ref; BENCH=pattern)

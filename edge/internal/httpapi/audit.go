@@ -40,6 +40,9 @@ func auditValue(b []byte, limit int) string {
 			b = b[:len(b)-1]
 		}
 	}
+	if printable(b) {
+		return string(b)
+	}
 	s := strings.ToValidUTF8(string(b), "\ufffd")
 	s = strings.ReplaceAll(s, "\x00", "")
 	for len(s) > limit { // a replacement is longer than what it replaces
@@ -47,6 +50,16 @@ func auditValue(b []byte, limit int) string {
 		s = s[:len(s)-size]
 	}
 	return s
+}
+
+// printable reports whether b is printable ASCII, as nearly every header is.
+func printable(b []byte) bool {
+	for _, c := range b {
+		if c < ' ' || c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 // endsWhole reports whether b does not end within a character.

@@ -4,16 +4,18 @@ import "strings"
 
 // webURL reports whether s is an absolute http or https URL with a host. The rest of it is the storefront's.
 func webURL(s string) bool {
-	scheme, rest, ok := strings.Cut(s, "://")
-	if !ok || !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
+	i := strings.IndexByte(s, ':')
+	if i < 0 || !strings.HasPrefix(s[i:], "://") || !strings.EqualFold(s[:i], "http") && !strings.EqualFold(s[:i], "https") {
 		return false
 	}
-	host := rest
-	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
-		host = rest[:i]
+	begin := i + len("://") // of the host, behind what names a user
+	end := begin
+	for ; end < len(s) && s[end] != '/' && s[end] != '?' && s[end] != '#'; end++ {
+		if s[end] == '@' {
+			begin = end + 1
+		}
 	}
-	host = host[strings.LastIndexByte(host, '@')+1:]
-	if host == "" || host[0] == ':' {
+	if begin == end || s[begin] == ':' {
 		return false
 	}
 	for i := range len(s) {
