@@ -76,13 +76,16 @@ func BenchmarkBootstrap(b *testing.B) {
 	s := withPlatform(b)
 	for _, provider := range []struct{ name, store string }{{"tiendanube", "501"}, {"shopify", "bench.myshopify.com"}, {"woocommerce", "bench.shop.example"}} {
 		used, begun := s.control.cpu(b), time.Now()
-		got := s.install(provider.name, provider.store)
-		for s.number("SELECT count(*) FROM control.bootstrap_runs WHERE connection_id = $1 AND state = 'completed'", got.ConnectionID) == 0 {
-			if time.Since(begun) > 5*time.Minute {
-				b.Fatalf("%s: no end of the load", provider.name)
+		var got services.Installed
+		profile(b, s.control, "control-"+provider.name, func() {
+			got = s.install(provider.name, provider.store)
+			for s.number("SELECT count(*) FROM control.bootstrap_runs WHERE connection_id = $1 AND state = 'completed'", got.ConnectionID) == 0 {
+				if time.Since(begun) > 5*time.Minute {
+					b.Fatalf("%s: no end of the load", provider.name)
+				}
+				time.Sleep(20 * time.Millisecond)
 			}
-			time.Sleep(20 * time.Millisecond)
-		}
+		})
 		seconds := time.Since(begun).Seconds()
 		if n := s.number("SELECT count(*) FROM control.aggregates WHERE connection_id = $1", got.ConnectionID); n != platformProducts {
 			b.Fatalf("%s: %d products", provider.name, n)

@@ -60,7 +60,7 @@ func newStack(b *testing.B, change ...func(*services.Settings)) *stack {
 	check(b, services.EnsureLogins(ctx, url, ""))
 	check(b, services.SkipBacklog(ctx, kafka, name))
 	s.control = s.start("control", func(listen, admin string) []string {
-		return append(s.settings.Control(listen, admin), "CONTROL_REDIS_PREFIX="+name+":")
+		return append(s.settings.Control(listen, admin), "CONTROL_REDIS_PREFIX="+name+":", "CONTROL_ADMIN_PPROF=true")
 	})
 	s.api = services.Internal{BaseURL: "http://" + s.control.address, ConnectorToken: s.settings.ConnectorToken, BackendToken: s.settings.BackendToken}
 	return s

@@ -86,12 +86,14 @@ func (l *Loader) Load(ctx context.Context, id ident.RunID) (again time.Duration,
 	if err != nil {
 		return 0, err
 	}
+	pages := newReader(ctx, l.store, opened)
+	defer pages.close()
 	for until := l.now().Add(turn); ; {
 		entity, p := run.next()
 		if p == nil {
 			return l.ended(l.store.End(ctx, id, Completed, ""))
 		}
-		wait, err := l.step(ctx, &run, opened, entity, p)
+		wait, err := l.step(ctx, &run, pages, entity, p)
 		switch {
 		case errors.Is(err, ErrSuperseded):
 			return 0, nil
@@ -114,17 +116,16 @@ func (l *Loader) ended(err error) (time.Duration, error) {
 }
 
 // step reads one page, or asks for some of the missing.
-func (l *Loader) step(ctx context.Context, run *Run, opened shop.Opened, e catalog.Entity, p *Progress) (time.Duration, error) {
+func (l *Loader) step(ctx context.Context, run *Run, pages *reader, e catalog.Entity, p *Progress) (time.Duration, error) {
 	if p.Phase == Missing {
-		return 0, l.missing(ctx, run, opened, e, p)
+		return 0, l.missing(ctx, run, pages.shop, e, p)
 	}
-	number, err := l.store.NextFetch(ctx)
+	page, number, err := pages.read(e, p.Cursor)
 	if err != nil {
 		return 0, err
 	}
-	page, err := opened.Adapter.Page(ctx, opened.Store, e, time.Time{}, p.Cursor)
-	if err != nil {
-		return 0, err
+	if page.Next != "" && page.After == 0 {
+		pages.begin(e, page.Next)
 	}
 	crashpoint.Hit(crashpoint.PageAnswered)
 	next := *p
@@ -142,7 +143,7 @@ func (l *Loader) step(ctx context.Context, run *Run, opened shop.Opened, e catal
 	if page.Next == "" {
 		next.Phase = Missing
 	}
-	return page.After, l.save(ctx, run, opened, e, p, next, page.Items, number)
+	return page.After, l.save(ctx, run, pages.shop, e, p, next, page.Items, number)
 }
 
 // missing asks for entities that were in no page. Orders are not asked for: listings of orders do not go all the way back.
