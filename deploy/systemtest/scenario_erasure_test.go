@@ -48,7 +48,7 @@ func TestAShopperIsErased(t *testing.T) {
 	told := len(x.engine.Receipts(0))
 	doomed := x.relay(crash("erase.chunk", "kill"))
 	eventually(t, 120*time.Second, "the crash amid the erasure", doomed.dead)
-	x.relay()
+	relay = x.relay()
 	x.stored(t, s, len(all)+len(kept))
 	x.erased(t)
 	for _, gone := range anna.traces() {
@@ -87,6 +87,7 @@ func TestAShopperIsErased(t *testing.T) {
 	x.erase("con_none", anna.id, http.StatusNotFound)
 	x.erase(s.connection, anna.session, http.StatusNotFound)
 	x.erased(t)
+	readmeForgetsAShopper(x, s, relay)
 }
 
 // erase is E9.

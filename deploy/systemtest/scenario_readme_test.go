@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"storefront.internal/deploy/local/services"
 )
 
 // readme runs the commands of a section in a folder with this demo.env, as a new user does.
@@ -77,6 +79,19 @@ func readmeConnectsAShop(s *store, edge *node) {
 	for _, part := range []string{`"state":"completed"`, `"status":202`, `"title":{"es":"Cambiado a las `} {
 		if !strings.Contains(answer, part) {
 			s.t.Errorf("%s is not in %s", part, answer)
+		}
+	}
+}
+
+// readmeForgetsAShopper: so does what it prints for a shopper who is to be forgotten.
+func readmeForgetsAShopper(x *topology, s *shop, relay *node) {
+	s.t.Helper()
+	token := services.ConnectorTokenOf(x.settings.ConnectorToken, services.ConnectorProvider)
+	answer, _ := readme(s.t, "Forget a shopper", fmt.Sprintf("INTERNAL_BASE_URL=%s\nCONNECTION_ID=%s\nCONNECTOR_TOKEN=%s\nRELAY_ADMIN_URL=http://%s\n",
+		x.api.BaseURL, s.connection, token, relay.admin))
+	for _, part := range []string{"202\n", "\nstorefront_relay_erasures_pending "} {
+		if !strings.Contains(answer, part) {
+			s.t.Errorf("%q is not in %s", part, answer)
 		}
 	}
 }
