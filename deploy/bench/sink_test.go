@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"storefront.internal/deploy/bench/drive"
 	"storefront.internal/deploy/bench/limit"
@@ -57,7 +56,8 @@ func BenchmarkDeliverInteractions(b *testing.B) {
 	engine := newEngine(b, s.settings.EngineToken)
 	s.settings.EngineURL, s.settings.EngineSecret = engine.url, s.settings.EngineToken
 	relay = s.relay()
-	rate := engine.awaits(b, sinkSignals)
+	var rate float64
+	profile(b, relay, "relay-deliver", func() { rate = engine.awaits(b, sinkSignals) })
 	rows.add("delivery by one relay: %.0f interactions/s in requests of %.0f, CPU %s each, %.0f MiB resident", rate, engine.perRequest(),
 		(relay.cpu(b) / sinkSignals).Round(100*time.Nanosecond), residentOf(b, relay.Pid()))
 	b.ReportMetric(rate, "interactions/s")
@@ -99,10 +99,14 @@ func (s *stack) fill(b *testing.B, edge node, all []drive.Shopper, n int) {
 // sink starts a relay and answers the rate at which it stores what waits.
 func (s *stack) sink(b *testing.B, n int) (rate float64, relay node) {
 	b.Helper()
-	pool, err := pgxpool.New(context.Background(), s.settings.Database)
-	check(b, err)
-	defer pool.Close()
 	relay = s.relay()
+	profile(b, relay, "relay-sink", func() { rate = stores(b, relay, n) })
+	return rate, relay
+}
+
+// stores waits until a relay has stored so many signals and answers how many it stored a second, since its first ones.
+func stores(b *testing.B, relay node, n int) float64 {
+	b.Helper()
 	var first time.Time
 	var before int
 	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
@@ -112,11 +116,11 @@ func (s *stack) sink(b *testing.B, n int) (rate float64, relay node) {
 			first, before = time.Now(), int(stored)
 		}
 		if int(stored) >= n {
-			return float64(n-before) / time.Since(first).Seconds(), relay
+			return float64(n-before) / time.Since(first).Seconds()
 		}
 	}
 	b.Fatal("the relay has not stored what waits")
-	return 0, relay
+	return 0
 }
 
 // copied copies what the sink wrote into a database of its own and answers signals a second.

@@ -70,7 +70,7 @@ func newStack(b *testing.B, change ...func(*services.Settings)) *stack {
 func (s *stack) relay(extra ...string) node {
 	s.b.Helper()
 	return s.start("engine-relay", func(_, admin string) []string {
-		return append(append(s.settings.Relay(admin), "RELAY_KAFKA_GROUP="+s.name), extra...)
+		return append(append(s.settings.Relay(admin), "RELAY_KAFKA_GROUP="+s.name, "RELAY_ADMIN_PPROF=true"), extra...)
 	})
 }
 
