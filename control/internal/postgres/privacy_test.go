@@ -1,7 +1,9 @@
 package postgres_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -74,14 +76,20 @@ func (o *office) fetched(orders ...provider.Fetched) (statuses []observation.Sta
 // receive takes a notification and executes the privacy request that it is, and returns its id.
 func (o *office) receive(body string, args ...any) ident.DeliveryID {
 	o.t.Helper()
-	if _, err := o.hooks.Receive(o.t.Context(), o.request(fmt.Sprintf(body, args...))); err != nil {
-		o.t.Fatal(err)
-	}
-	id := ident.DeliveryID(scan[string](o.shop, `SELECT max(delivery_id COLLATE "C") FROM control.webhook_deliveries`))
+	id := o.arrive(body, args...)
 	if err := o.service.Execute(o.t.Context(), id); err != nil {
 		o.t.Fatal(err)
 	}
 	return id
+}
+
+// arrive takes a notification and returns its id.
+func (o *office) arrive(body string, args ...any) ident.DeliveryID {
+	o.t.Helper()
+	if _, err := o.hooks.Receive(o.t.Context(), o.request(fmt.Sprintf(body, args...))); err != nil {
+		o.t.Fatal(err)
+	}
+	return ident.DeliveryID(scan[string](o.shop, `SELECT max(delivery_id COLLATE "C") FROM control.webhook_deliveries`))
 }
 
 func (o *office) holding(text string, want ...string) {
@@ -201,5 +209,68 @@ func TestAStoreIsRedacted(t *testing.T) {
 	}
 	if n := scan[int](o.shop, `SELECT count(*) FROM relay.erasures`); n != 1 {
 		t.Errorf("%d erasures, want one for everybody", n)
+	}
+}
+
+// dying is a store whose n-th change is its last: it is made, and nobody hears of it.
+type dying struct {
+	*postgres.Privacy
+	left int
+}
+
+var errDied = errors.New("died")
+
+func (d *dying) dies(err error) error {
+	if d.left--; d.left == 0 && err == nil {
+		return errDied
+	}
+	return err
+}
+
+func (d *dying) Redact(ctx context.Context, r *privacy.Request, orders []string) error {
+	return d.dies(d.Privacy.Redact(ctx, r, orders))
+}
+
+func (d *dying) ForgetDeliveries(ctx context.Context, r *privacy.Request, texts []string, from ident.DeliveryID, limit int) (ident.DeliveryID, error) {
+	next, err := d.Privacy.ForgetDeliveries(ctx, r, texts, from, limit)
+	return next, d.dies(err)
+}
+
+func (d *dying) Complete(ctx context.Context, r *privacy.Request) error {
+	return d.dies(d.Privacy.Complete(ctx, r))
+}
+
+// A redaction that dies behind any of its changes begins anew and ends as if it had not: what only an order's number leads to
+// is found too, though the order tells nothing of its buyer any more.
+func TestARedactionBeginsAnew(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	registry, err := provider.NewRegistry(o.platform)
+	if err != nil {
+		t.Fatal(err)
+	}
+	died := 0
+	for n := 1; n == died+1; n++ {
+		who, order := fmt.Sprint("buyer", n), 1000*n
+		o.fetched(orderOf(fmt.Sprint(order), who, 1), orderOf(fmt.Sprint(order+1), who, 1))
+		for i := range 2 {
+			o.receive(`{"store":"123","event":"changed","entity":"order","id":"%d","street":"of %s %d"}`, order+i, who, i)
+		}
+		id := o.arrive(`{"store":"123","event":"redact_customer","orders":["%d"],"customer":{"Email":"%s@x.example"}}`, order, who)
+		err := privacy.New(&dying{o.store, n}, registry, slog.New(slog.DiscardHandler)).Execute(t.Context(), id)
+		if errors.Is(err, errDied) {
+			died++
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if err := o.service.Execute(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		for _, gone := range []string{who + "@x.example", strings.ToUpper(who), "of " + who} {
+			o.holding(gone)
+		}
+	}
+	if died < 5 {
+		t.Errorf("a redaction makes %d changes", died)
 	}
 }

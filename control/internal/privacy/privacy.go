@@ -2,7 +2,8 @@
 // arrived by operation 12 is executed here, by a job, and may be begun again at any time.
 //
 //	redact_customer ─▶ the orders that it names, and every order in which the customer's e-mail, phone, identification or
-//	                   id stands ─▶ redacted ─▶ the archive of notifications that tell of them ─▶ the request's own body
+//	                   id stands ─▶ the archived notifications that tell of them ─▶ the orders themselves, redacted ─▶
+//	                   every other notification in which the customer stands ─▶ the request's own body
 //	redact_store    ─▶ every order ─▶ everybody's visitor, client and audit data ─▶ every notification
 //	data_request    ─▶ a task of an operator: the row stays open until `control privacy done` ends it
 //
@@ -16,6 +17,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,62 +107,65 @@ func (s *Service) customer(ctx context.Context, r *Request) error {
 	if err != nil {
 		return err
 	}
-	orders := r.Orders
-	if err := s.redact(ctx, r, orders); err != nil {
+	if err := s.tellNoMore(ctx, r, r.Orders); err != nil {
 		return err
 	}
 	if texts := append(who.texts(), who.inDocuments()...); len(texts) > 0 {
-		more, err := s.search(ctx, r, texts)
-		if err != nil {
+		if err := s.search(ctx, r, texts, s.tellNoMore); err != nil {
 			return err
 		}
-		orders = append(orders, more...)
 	}
-	texts := who.texts()
-	for _, id := range orders {
-		texts = append(texts, inNotifications(id)...)
+	if texts := who.texts(); len(texts) > 0 {
+		return s.deliveries(ctx, r, texts)
 	}
-	if len(texts) == 0 {
-		return nil
-	}
-	return s.deliveries(ctx, r, texts)
+	return nil
 }
 
 func (s *Service) shop(ctx context.Context, r *Request) error {
 	if err := s.store.ForgetEverybody(ctx, r); err != nil {
 		return err
 	}
-	if _, err := s.search(ctx, r, nil); err != nil {
+	if err := s.search(ctx, r, nil, s.redact); err != nil {
 		return err
 	}
 	return s.deliveries(ctx, r, nil)
 }
 
-// search redacts the orders in which one of the texts stands, all for nil, and returns them.
-func (s *Service) search(ctx context.Context, r *Request, texts []string) (found []string, err error) {
+// search hands on the orders in which one of the texts stands, all for nil.
+func (s *Service) search(ctx context.Context, r *Request, texts []string, to func(context.Context, *Request, []string) error) error {
 	for from := ""; ; {
 		orders, next, err := s.store.OrdersWith(ctx, r.ConnectionID, texts, from, pageOfOrders)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if err := s.redact(ctx, r, orders); err != nil {
-			return nil, err
-		}
-		found = append(found, orders...)
-		if next == "" {
-			return found, nil
+		if err := to(ctx, r, orders); err != nil || next == "" {
+			return err
 		}
 		from = next
 	}
 }
 
+// tellNoMore takes away the notifications that tell of orders, and then redacts these: a request that begins anew finds by its
+// texts only those that are not redacted.
+func (s *Service) tellNoMore(ctx context.Context, r *Request, orders []string) error {
+	if len(orders) == 0 {
+		return nil
+	}
+	var texts []string
+	for _, id := range orders {
+		texts = append(texts, inNotifications(id)...)
+	}
+	if err := s.deliveries(ctx, r, texts); err != nil {
+		return err
+	}
+	return s.redact(ctx, r, orders)
+}
+
 func (s *Service) redact(ctx context.Context, r *Request, orders []string) error {
-	for len(orders) > 0 {
-		n := min(len(orders), pageOfOrders)
-		if err := s.store.Redact(ctx, r, orders[:n]); err != nil {
+	for some := range slices.Chunk(orders, pageOfOrders) {
+		if err := s.store.Redact(ctx, r, some); err != nil {
 			return err
 		}
-		orders = orders[n:]
 	}
 	return nil
 }
