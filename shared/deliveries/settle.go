@@ -20,13 +20,13 @@ FOR UPDATE`
 
 const deleteDelivered = `
 DELETE FROM delivery.entries
-WHERE connection_id = $1 AND kind = $2 AND lane = $3 AND seq = ANY ($4)`
+WHERE connection_id = $1 AND kind = $2 AND lane = $3 AND seq ` + near + ` AND seq = ANY ($4)`
 
 // Settle ends a lease: what was delivered goes, what died moves to the dead, what failed waits, the rest is as it
 // was. It changes nothing and returns ErrFenced when the lease is no longer the lane's.
 func (s *Store) Settle(ctx context.Context, l *Lease, st Settlement) (Settled, error) {
 	var done Settled
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err := s.inTurn(ctx, func(tx pgx.Tx) error {
 		t := newTally(l, st)
 		if err := t.begin(ctx, tx); err != nil {
 			return err
@@ -105,7 +105,7 @@ const bury = `
 WITH gone AS (
     DELETE FROM delivery.entries e
     USING unnest($4::bigint[], $5::boolean[], $6::text[]) AS o (seq, died, reason)
-    WHERE e.connection_id = $1 AND e.kind = $2 AND e.lane = $3 AND e.seq = o.seq
+    WHERE e.connection_id = $1 AND e.kind = $2 AND e.lane = $3 AND e.seq ` + near + ` AND e.seq = o.seq
       AND (o.died OR (e.attempts + 1 >= $7 AND e.failed_since <= delivery.running_now() - $8::interval))
     RETURNING e.connection_id, e.kind, e.lane, e.seq, e.id, e.body, e.created_at, e.attempts,
               CASE WHEN o.died THEN o.reason ELSE 'given_up: ' || o.reason END AS reason
@@ -153,7 +153,7 @@ SET attempts = e.attempts + 1,
     lane = CASE WHEN o.aside AND e.lane < 8 THEN e.lane + 8 ELSE e.lane END,
     not_before = CASE WHEN o.aside OR e.lane >= 8 THEN now() + o.retry_in END
 FROM unnest($4::bigint[], $5::boolean[], $6::interval[]) AS o (seq, aside, retry_in)
-WHERE e.connection_id = $1 AND e.kind = $2 AND e.lane = $3 AND e.seq = o.seq`
+WHERE e.connection_id = $1 AND e.kind = $2 AND e.lane = $3 AND e.seq ` + near + ` AND e.seq = o.seq`
 
 const wakeAside = `
 INSERT INTO delivery.lanes AS l (connection_id, kind, lane, ready, not_before, unconfirmed)

@@ -65,7 +65,7 @@ func (s *Store) Take(ctx context.Context, q TakeQuery) (*Lease, error) {
 }
 
 func (s *Store) takeOne(ctx context.Context, q TakeQuery) (lease *Lease, again bool, err error) {
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err = s.inTurn(ctx, func(tx pgx.Tx) error {
 		probe, l, err := pick(ctx, tx, q)
 		if err != nil || l == nil {
 			return err
@@ -166,7 +166,7 @@ const freezeBodies = `
 UPDATE delivery.entries AS e
 SET body = f.body, awaits = NULL, awaits_minted = NULL
 FROM unnest($4::bigint[], $5::bytea[]) AS f (seq, body)
-WHERE e.connection_id = $1 AND e.kind = $2 AND e.lane = $3 AND e.seq = f.seq`
+WHERE e.connection_id = $1 AND e.kind = $2 AND e.lane = $3 AND e.seq ` + near + ` AND e.seq = f.seq`
 
 // grant writes the lease down: the fence, the flight and the frozen bodies.
 func grant(ctx context.Context, tx pgx.Tx, q TakeQuery, l *lane, chosen []candidate, sent int) error {
