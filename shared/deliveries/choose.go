@@ -26,20 +26,30 @@ ORDER BY seq
 LIMIT $5`
 
 // selectInOrder takes the first of a lane. One that awaits its Decision is passed over until the row is there or the
-// wait is over; then it goes without engine_ids. The LIMIT keeps the search for a Decision one by its whole key.
+// wait is over; then it goes without engine_ids. It looks no further into the lane than $6: who waits for a Decision that never
+// comes, with thousands of signals, must not have all of them looked at in every turn. The other LIMIT keeps the search for a
+// Decision one by its whole key.
 const selectInOrder = `
 SELECT e.seq, e.id, e.body, e.attempts, extract(epoch FROM now() - e.created_at)::float8, e.awaits IS NOT NULL, d.engine_ids
-FROM delivery.entries e
+FROM (
+    SELECT *
+    FROM delivery.entries
+    WHERE connection_id = $1 AND kind = $2 AND lane = $3
+    ORDER BY seq
+    LIMIT $6
+) e
 LEFT JOIN LATERAL (
     SELECT d.engine_ids::text AS engine_ids, true AS arrived
     FROM relay.decisions d
     WHERE d.connection_id = e.connection_id AND d.decision_id = e.awaits AND d.minted_at = e.awaits_minted
     LIMIT 1
 ) d ON e.awaits IS NOT NULL
-WHERE e.connection_id = $1 AND e.kind = $2 AND e.lane = $3
-  AND (e.awaits IS NULL OR d.arrived OR e.created_at <= now() - $4::interval)
+WHERE e.awaits IS NULL OR d.arrived OR e.created_at <= now() - $4::interval
 ORDER BY e.seq
 LIMIT $5`
+
+// lookAhead is how many deliveries of a lane are looked at, at the most, for those that may go.
+const lookAhead = 2000
 
 const selectAlone = `
 SELECT seq, id, body, attempts, extract(epoch FROM now() - created_at)::float8, false, NULL::text
@@ -63,7 +73,7 @@ func choose(ctx context.Context, tx pgx.Tx, q TakeQuery, l *lane) ([]candidate, 
 	if l.Alone {
 		return candidates(ctx, tx, q, selectAlone, l.ConnectionID, int16(l.Kind), l.Lane, limit)
 	}
-	return candidates(ctx, tx, q, selectInOrder, l.ConnectionID, int16(l.Kind), l.Lane, q.DecisionWait, limit)
+	return candidates(ctx, tx, q, selectInOrder, l.ConnectionID, int16(l.Kind), l.Lane, q.DecisionWait, limit, lookAhead)
 }
 
 func candidates(ctx context.Context, tx pgx.Tx, q TakeQuery, sql string, args ...any) ([]candidate, error) {

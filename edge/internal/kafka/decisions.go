@@ -18,14 +18,17 @@ type Producer interface {
 	Produce(ctx context.Context, value []byte) (stream.Outcome, error)
 }
 
-// The bounds of what is under way.
+// The bounds of what is under way, and the pauses between attempts.
 const (
 	maxUnderWay    = 2048
 	produceTimeout = 10 * time.Second
+	firstPause     = 50 * time.Millisecond
+	longestPause   = time.Second
 )
 
 // Decisions implements recommend.Recorder. It waits for nobody: what Kafka does not take in time, or what is more than
-// may be under way, is counted and let go. A Decision that is not recorded costs its signals their engine ids, no more.
+// may be under way, is counted and let go. What Kafka refuses is tried again meanwhile, and so is what may have arrived: a
+// Decision is stored once. One that is not recorded costs its signals their engine ids, no more.
 type Decisions struct {
 	producer Producer
 	log      *slog.Logger
@@ -78,9 +81,24 @@ func (d *Decisions) produce(value []byte) {
 	ctx, cancel := context.WithTimeout(d.ctx, produceTimeout)
 	defer cancel()
 	outcome, err := d.producer.Produce(ctx, value)
+	for pause := firstPause; err != nil && sleep(ctx, pause); pause = min(2*pause, longestPause) {
+		outcome, err = d.producer.Produce(ctx, value)
+	}
 	d.outcomes.WithLabelValues(outcome.String()).Inc()
 	if err != nil {
 		d.log.Warn("decision not recorded", slog.String("outcome", outcome.String()), slog.Any("error", err))
+	}
+}
+
+// sleep reports false when the context ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,6 +26,7 @@ type producer struct {
 	hold    chan struct{}
 	outcome stream.Outcome
 	err     error
+	fails   int // so often, if more than none; else each time
 }
 
 func (p *producer) Produce(ctx context.Context, value []byte) (stream.Outcome, error) {
@@ -38,6 +40,9 @@ func (p *producer) Produce(ctx context.Context, value []byte) (stream.Outcome, e
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.values = append(p.values, value)
+	if p.fails > 0 && len(p.values) > p.fails {
+		return stream.Acknowledged, nil
+	}
 	return p.outcome, p.err
 }
 
@@ -78,10 +83,32 @@ func TestDecisionsAreProduced(t *testing.T) {
 
 func TestFailuresAreCounted(t *testing.T) {
 	t.Parallel()
-	d := newDecisions(&producer{outcome: stream.Refused, err: errors.New("x")})
-	d.Record(decision("home"))
-	if err := d.Close(t.Context()); err != nil || d.counted("refused") != 1 {
-		t.Errorf("%v, %v counted", err, d.counted("refused"))
+	synctest.Test(t, func(t *testing.T) {
+		p := &producer{outcome: stream.Refused, err: errors.New("x")}
+		d := newDecisions(p)
+		d.Record(decision("home"))
+		began := time.Now()
+		if err := d.Close(t.Context()); err != nil || d.counted("refused") != 1 {
+			t.Errorf("%v, %v counted", err, d.counted("refused"))
+		}
+		if took := time.Since(began); took != produceTimeout || len(p.values) < 5 {
+			t.Errorf("given up after %v and %d attempts", took, len(p.values))
+		}
+	})
+}
+
+// What Kafka refuses, or does not answer, is tried again: a topic that is being made costs no Decision.
+func TestFailuresAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	for _, outcome := range []stream.Outcome{stream.Refused, stream.Unknown} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &producer{outcome: outcome, err: errors.New("x"), fails: 3}
+			d := newDecisions(p)
+			d.Record(decision("home"))
+			if err := d.Close(t.Context()); err != nil || d.counted("acknowledged") != 1 || len(p.values) != 4 || d.counted(outcome.String()) != 0 {
+				t.Errorf("%v, %v: %d attempts, %v acknowledged", outcome, err, len(p.values), d.counted("acknowledged"))
+			}
+		})
 	}
 }
 
