@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,11 +16,20 @@ type Metrics struct {
 	shed     *prometheus.CounterVec
 	guesses  prometheus.Counter
 	server   prometheus.Counter
+
+	mu    sync.RWMutex
+	known map[outcome]prometheus.Observer // series of duration, which every request needs
+}
+
+// outcome names a series of duration.
+type outcome struct {
+	operation string
+	status    int
 }
 
 // NewMetrics registers the figures.
 func NewMetrics(r prometheus.Registerer) *Metrics {
-	m := &Metrics{
+	m := &Metrics{known: map[outcome]prometheus.Observer{},
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "storefront_edge_http_request_duration_seconds",
 			Help:                        "Time from the start of the handler to its answer, by operationId (also preflight, unknown, unread) and status.",
 			Buckets:                     []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
@@ -41,7 +51,17 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 }
 
 func (m *Metrics) observe(operation string, status int, took time.Duration) {
-	m.duration.WithLabelValues(operation, strconv.Itoa(status)).Observe(took.Seconds())
+	o := outcome{operation, status}
+	m.mu.RLock()
+	series, found := m.known[o]
+	m.mu.RUnlock()
+	if !found {
+		series = m.duration.WithLabelValues(operation, strconv.Itoa(status))
+		m.mu.Lock()
+		m.known[o] = series
+		m.mu.Unlock()
+	}
+	series.Observe(took.Seconds())
 }
 
 // Watch registers what is in work now.

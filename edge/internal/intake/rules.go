@@ -41,6 +41,8 @@ type judging struct {
 	sc         *scanner
 	connection ident.ConnectionID
 	verified   string // the Decision id that was verified last: most batches hang from one
+	zone       string // the time zone that was found right last, and the languages as sent: most batches are one shopper's
+	spoken     string
 	e          *element
 	out        *judged
 }

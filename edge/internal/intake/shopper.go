@@ -109,11 +109,16 @@ func (j *judging) timezone() bool {
 		return true
 	}
 	s, ok := j.storable(slotTimezone)
+	if ok && s != "" && s == j.zone {
+		return true
+	}
 	_, known := j.zones[s]
+	if ok && known {
+		j.zone = s
+	}
 	return ok && known
 }
 
-// languages reads the array once more: its grammar is known to be right.
 func (j *judging) languages() bool {
 	v := j.member(slotLanguages)
 	if !v.given() {
@@ -122,6 +127,16 @@ func (j *judging) languages() bool {
 	if v.kind != array {
 		return false
 	}
+	sent := j.sc.s[v.start:v.end]
+	if sent != j.spoken && !j.languageTags(v) {
+		return false
+	}
+	j.spoken = sent
+	return true
+}
+
+// languageTags reads the array once more: its grammar is known to be right.
+func (j *judging) languageTags(v *value) bool {
 	for i, n := int(v.start)+1, 0; ; {
 		switch c := j.sc.b[i]; {
 		case c == ']':
