@@ -169,12 +169,16 @@ func (f restarted) Heal(ctx context.Context) error   { return f.unit.Start(ctx) 
 
 const terminateAll = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
 
-// refusing makes the database refuse some signals' rows, with a code that says that the server is to blame.
+// refusing makes the database refuse some signals' rows, with a code that says that the server is to blame. The table is locked
+// first, from its root on, as whoever writes to it does: a trigger's own locks come in another order, and the deadlock would be
+// of the nemesis's making.
 const (
 	refusing = `CREATE OR REPLACE FUNCTION public.faults_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 		BEGIN RAISE EXCEPTION 'a fault' USING ERRCODE = '53100'; END $$;
-	CREATE OR REPLACE TRIGGER faults_refuse BEFORE INSERT ON relay.signals FOR EACH ROW WHEN (NEW.signal_id LIKE 'sig_%%%x') EXECUTE FUNCTION public.faults_refuse()`
-	relenting = "DROP TRIGGER IF EXISTS faults_refuse ON relay.signals"
+	BEGIN; LOCK TABLE relay.signals IN ACCESS EXCLUSIVE MODE;
+	CREATE OR REPLACE TRIGGER faults_refuse BEFORE INSERT ON relay.signals FOR EACH ROW WHEN (NEW.signal_id LIKE 'sig_%%%x') EXECUTE FUNCTION public.faults_refuse();
+	COMMIT`
+	relenting = "BEGIN; LOCK TABLE relay.signals IN ACCESS EXCLUSIVE MODE; DROP TRIGGER IF EXISTS faults_refuse ON relay.signals; COMMIT"
 )
 
 func (n *Nemesis) postgres() (Case, bool) {
