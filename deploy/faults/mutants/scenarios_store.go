@@ -51,7 +51,13 @@ BEGIN
 	END IF;
 	RETURN NEW;
 END $$;
-CREATE TRIGGER refuse BEFORE INSERT ON relay.signals FOR EACH ROW EXECUTE FUNCTION relay.refuse()`
+BEGIN;
+LOCK TABLE relay.signals IN ACCESS EXCLUSIVE MODE;
+CREATE TRIGGER refuse BEFORE INSERT ON relay.signals FOR EACH ROW EXECUTE FUNCTION relay.refuse();
+COMMIT`
+
+// relenting takes it off. Both lock the table from its root on, as whoever writes to it does; else a deadlock would be the scenario's.
+const relenting = `BEGIN; LOCK TABLE relay.signals IN ACCESS EXCLUSIVE MODE; DROP TRIGGER refuse ON relay.signals; COMMIT`
 
 // refusingDatabase: the database cannot take some rows for a while.
 func refusingDatabase(ctx context.Context, s *stage.Stage) error {
@@ -64,7 +70,7 @@ func refusingDatabase(ctx context.Context, s *stage.Stage) error {
 			return err
 		}
 		err := s.Shop.Deliver(ctx, s.Edge(1), s.Shop.Adds(d, 6))
-		return errors.Join(err, topology.Sleep(ctx, 4*time.Second), s.Exec(ctx, `DROP TRIGGER refuse ON relay.signals`))
+		return errors.Join(err, topology.Sleep(ctx, 4*time.Second), s.Exec(ctx, relenting))
 	})
 }
 
