@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -27,8 +28,9 @@ type door struct {
 	pace     atomic.Int64 // interactions a second that it takes; 0: as many as come
 	turn     sync.Mutex   // of a slow one
 
-	mu    sync.Mutex
-	fault error // the first one
+	mu     sync.Mutex
+	fault  error    // the first one
+	traces []string // header traceparent of each request of interactions that had one
 }
 
 func newDoor(t *testing.T, token string) (*door, string) {
@@ -59,6 +61,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.URL.Path == "/v1/interactions" {
 		d.requests.Add(1)
+		d.keepTrace(r.Header.Get("Traceparent"))
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -74,6 +77,20 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if answer.status == http.StatusOK {
 		d.compare("answer", path.Post.Responses.Value("200").Value.Content, w.Header().Get("Content-Type"), answer.body.Bytes())
 	}
+}
+
+func (d *door) keepTrace(traceparent string) {
+	if traceparent != "" {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.traces = append(d.traces, traceparent)
+	}
+}
+
+func (d *door) traceparents() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.traces)
 }
 
 // slow lets so many interactions take their time, one request after the other.

@@ -19,6 +19,7 @@ type shop struct {
 	connection string
 	key        string
 	connector  connector.Config
+	trace      string // header traceparent of its requests; "" sends none
 }
 
 type decision struct {
@@ -184,6 +185,9 @@ func (s *shop) post(edge *node, operation string, body []byte, within time.Durat
 	}
 	r.Header.Set("Authorization", "Bearer "+s.key)
 	r.Header.Set("Content-Type", "application/json")
+	if s.trace != "" {
+		r.Header.Set("Traceparent", s.trace)
+	}
 	res, err := wire.Do(r)
 	if err != nil {
 		return 0, nil, err

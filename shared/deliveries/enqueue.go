@@ -14,10 +14,10 @@ import (
 )
 
 const insertEntries = `
-INSERT INTO delivery.entries (connection_id, kind, lane, id, body, awaits, awaits_minted)
-SELECT connection_id, kind, lane, id, body, nullif(awaits, ''), CASE WHEN awaits <> '' THEN minted END
-FROM unnest($1::text[], $2::smallint[], $3::smallint[], $4::text[], $5::bytea[], $6::text[], $7::timestamptz[])
-     WITH ORDINALITY AS e (connection_id, kind, lane, id, body, awaits, minted, n)
+INSERT INTO delivery.entries (connection_id, kind, lane, id, body, awaits, awaits_minted, traceparent)
+SELECT connection_id, kind, lane, id, body, nullif(awaits, ''), CASE WHEN awaits <> '' THEN minted END, nullif(trace, '')
+FROM unnest($1::text[], $2::smallint[], $3::smallint[], $4::text[], $5::bytea[], $6::text[], $7::timestamptz[], $8::text[])
+     WITH ORDINALITY AS e (connection_id, kind, lane, id, body, awaits, minted, trace, n)
 ORDER BY n`
 
 const insertEnqueued = `
@@ -38,7 +38,7 @@ func Enqueue(ctx context.Context, tx pgx.Tx, entries []Entry) error {
 	}
 	conns, kinds, pendings, lanes := c.deltas()
 	b := &pgx.Batch{}
-	b.Queue(insertEntries, c.conns, c.kinds, c.lanes, c.ids, c.bodies, c.awaits, c.minted)
+	b.Queue(insertEntries, c.conns, c.kinds, c.lanes, c.ids, c.bodies, c.awaits, c.minted, c.traces)
 	b.Queue(insertEnqueued, conns, kinds, pendings, lanes)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return fmt.Errorf("enqueue %d deliveries: %w", len(entries), err)
@@ -49,6 +49,7 @@ func Enqueue(ctx context.Context, tx pgx.Tx, entries []Entry) error {
 // columns are the entries as unnest takes them.
 type columns struct {
 	conns, ids, awaits []string
+	traces             []string
 	kinds, lanes       []int16
 	bodies             [][]byte
 	minted             []time.Time
@@ -67,7 +68,7 @@ type change struct {
 
 func newColumns(n int) *columns {
 	return &columns{
-		conns: make([]string, 0, n), ids: make([]string, 0, n), awaits: make([]string, 0, n),
+		conns: make([]string, 0, n), ids: make([]string, 0, n), awaits: make([]string, 0, n), traces: make([]string, 0, n),
 		kinds: make([]int16, 0, n), lanes: make([]int16, 0, n), bodies: make([][]byte, 0, n),
 		minted: make([]time.Time, 0, n), changed: make(map[queueKey]*change),
 	}
@@ -88,6 +89,7 @@ func (c *columns) add(e *Entry) error {
 	c.conns = append(c.conns, string(e.ConnectionID))
 	c.ids = append(c.ids, e.ID)
 	c.awaits = append(c.awaits, e.Awaits)
+	c.traces = append(c.traces, e.Traceparent)
 	c.kinds = append(c.kinds, int16(e.Kind))
 	c.lanes = append(c.lanes, lane)
 	c.bodies = append(c.bodies, e.Body)

@@ -48,6 +48,8 @@ type Entry struct {
 	// Awaits is the Decision whose engine_ids are not known yet; "" freezes the body as it is. An interaction that
 	// awaits gets the member engine_ids appended when it is first leased.
 	Awaits string
+	// Traceparent is of the request that brought it, in W3C form; "" without tracing. It is not delivered.
+	Traceparent string
 }
 
 // laneOf is stable over releases: a Decision's deliveries must meet in one lane for as long as one of them waits.

@@ -56,6 +56,8 @@ type Leased struct {
 	Attempts int // failed ones, before this
 	// Waited is the time from its being queued to the lease, by PostgreSQL's clock.
 	Waited time.Duration
+	// Traceparent is the entry's.
+	Traceparent string
 	// Unconfirmed: it was sent before, and no answer told whether it arrived.
 	Unconfirmed bool
 }

@@ -3,6 +3,7 @@ package settings
 import (
 	"log/slog"
 	"net"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -63,10 +64,22 @@ type Telemetry struct {
 	AdminListen string     `envconfig:"ADMIN_LISTEN" default:":9090" desc:"address of the operations port: /metrics /livez /readyz /version"`
 	AdminPprof  bool       `envconfig:"ADMIN_PPROF" default:"false" desc:"serve /debug/pprof on the operations port"`
 	LogLevel    slog.Level `envconfig:"LOG_LEVEL" default:"INFO" desc:"DEBUG, INFO, WARN or ERROR"`
+
+	TraceEndpoint string  `envconfig:"TRACE_ENDPOINT" desc:"base URL of an OpenTelemetry collector (OTLP over HTTP, http://collector:4318), to which /v1/traces is added; empty: no tracing"`
+	TraceRatio    float64 `envconfig:"TRACE_RATIO" default:"0.01" desc:"share of the requests that are traced, 0 to 1; one that comes with a traceparent follows its sender"`
 }
 
 // Validate implements the check that Load calls.
-func (t Telemetry) Validate() []error { return Listen("ADMIN_LISTEN", t.AdminListen) }
+func (t Telemetry) Validate() []error {
+	faults := Listen("ADMIN_LISTEN", t.AdminListen)
+	if u, err := url.Parse(t.TraceEndpoint); t.TraceEndpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "") {
+		faults = append(faults, Faultf("TRACE_ENDPOINT", "must be an http or https URL without credentials and query"))
+	}
+	if !(t.TraceRatio >= 0 && t.TraceRatio <= 1) {
+		faults = append(faults, Faultf("TRACE_RATIO", "must be 0 to 1"))
+	}
+	return faults
+}
 
 // Listen checks that addr is host:port; the host may be empty. The variable is named without its prefix.
 func Listen(variable, addr string) []error {

@@ -101,3 +101,19 @@ func TestReference(t *testing.T) {
 		}
 	}
 }
+
+func TestWhereTracesGo(t *testing.T) {
+	t.Parallel()
+	for _, sound := range []string{"T_TRACE_ENDPOINT=", "T_TRACE_ENDPOINT=http://collector:4318", "T_TRACE_ENDPOINT=https://otlp.example.com/base", "T_TRACE_RATIO=0", "T_TRACE_RATIO=1"} {
+		if err := LoadFrom("T", &sample{}, good(sound)); err != nil {
+			t.Errorf("%s: %v", sound, err)
+		}
+	}
+	for _, bad := range []string{"T_TRACE_ENDPOINT=collector:4318", "T_TRACE_ENDPOINT=grpc://collector:4317", "T_TRACE_ENDPOINT=http://user:hunter2@collector", "T_TRACE_ENDPOINT=http://c/?key=hunter2",
+		"T_TRACE_RATIO=1.1", "T_TRACE_RATIO=-1", "T_TRACE_RATIO=NaN"} {
+		name, _, _ := strings.Cut(bad, "=")
+		if err := LoadFrom("T", &sample{}, good(bad)); err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}

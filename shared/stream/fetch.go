@@ -26,6 +26,7 @@ type Rec struct {
 	Offset int64
 	Time   time.Time // the producer's
 	Value  []byte
+	Trace  string // W3C traceparent of who produced it; "" without one
 }
 
 // fetchWait is how long the broker holds a fetch that finds nothing.
@@ -101,11 +102,24 @@ func (f *fetcher) readSet(records kafka.RecordReader, batch *Batch, control bool
 			continue
 		}
 		if !control {
-			batch.Records = append(batch.Records, Rec{Offset: r.Offset, Time: r.Time, Value: value})
+			batch.Records = append(batch.Records, Rec{Offset: r.Offset, Time: r.Time, Value: value, Trace: traceOf(r.Headers)})
 		}
 		f.next = r.Offset + 1
 	}
 }
+
+// traceOf is the traceparent among a record's headers. One that is too long to be one is none.
+func traceOf(headers []kafka.Header) string {
+	for _, h := range headers {
+		if h.Key == traceHeader && len(h.Value) <= maxTrace {
+			return string(h.Value)
+		}
+	}
+	return ""
+}
+
+// maxTrace is the length of a traceparent.
+const maxTrace = 55
 
 func closeBytes(b kafka.Bytes) {
 	if b != nil {

@@ -3,6 +3,7 @@ package stream
 import (
 	"container/list"
 	"io"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +22,7 @@ const (
 // pending is one record on its way.
 type pending struct {
 	value   []byte
+	trace   string    // W3C traceparent, for a header of the record; "" for none
 	size    int       // bytes that it takes in a batch, at most
 	since   time.Time // in the queue
 	state   atomic.Uint64
@@ -93,6 +95,9 @@ func (r *flushReader) ReadRecord() (*kafka.Record, error) {
 		r.next++
 		if p.state.CompareAndSwap(queued, r.attempt) {
 			r.record = kafka.Record{Value: kafka.NewBytes(p.value), Headers: r.headers}
+			if p.trace != "" {
+				r.record.Headers = append(slices.Clip(r.headers), kafka.Header{Key: traceHeader, Value: []byte(p.trace)})
+			}
 			return &r.record, nil
 		}
 	}

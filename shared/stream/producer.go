@@ -3,6 +3,7 @@ package stream
 import (
 	"container/list"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/segmentio/kafka-go"
+
+	"storefront.internal/shared/tracing"
 )
 
 // ProducerConfig says where a Producer writes and what it may use. Zero values take the defaults named.
@@ -54,6 +57,9 @@ func (c ProducerConfig) withDefaults() ProducerConfig {
 	}
 	return c
 }
+
+// traceHeader is the record's header that carries on the W3C traceparent of Produce's context.
+const traceHeader = "traceparent"
 
 const (
 	recordOverhead = 64  // more than a record's lengths, time and offset take
@@ -116,6 +122,9 @@ func (p *Producer) produce(ctx context.Context, value []byte) (Outcome, error) {
 		return Refused, context.Cause(ctx)
 	}
 	rec := &pending{value: value, size: len(value) + recordOverhead + len(p.cfg.ContentType), done: make(chan struct{})}
+	if rec.trace = tracing.TraceparentOf(ctx); rec.trace != "" {
+		rec.size += len(traceHeader) + len(rec.trace) + 2*binary.MaxVarintLen32
+	}
 	if err := p.enqueue(rec); err != nil {
 		return Refused, err
 	}

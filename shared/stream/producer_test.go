@@ -15,6 +15,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"storefront.internal/shared/testkit"
+	"storefront.internal/shared/tracing"
 )
 
 func newProducer(t *testing.T, cfg ProducerConfig) *Producer {
@@ -402,4 +403,33 @@ func TestProducerStalledBrokerAndCutConnections(t *testing.T) {
 		t.Errorf("the faults had no effect: %v", counts)
 	}
 	t.Logf("%v, %d stored", counts, len(there))
+}
+
+// TestTraceparentTravelsInAHeader: of the records whose context has one, and of those alone.
+func TestTraceparentTravelsInAHeader(t *testing.T) {
+	t.Parallel()
+	brokers, topic := testkit.Kafka(t), testkit.Topic(t, 1)
+	p := newProducer(t, ProducerConfig{Brokers: brokers, Topic: topic})
+	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	for i, ctx := range []context.Context{t.Context(), tracing.WithTraceparent(t.Context(), trace), t.Context()} {
+		if o, err := p.Produce(ctx, fmt.Append(nil, i)); o != Acknowledged {
+			t.Fatal(o, err)
+		}
+	}
+	transport := &kafka.Transport{}
+	defer transport.CloseIdleConnections()
+	f := &fetcher{client: &kafka.Client{Addr: kafka.TCP(brokers...), Transport: transport}, topic: topic, maxBytes: 1 << 20}
+	found := map[string]string{}
+	for f.next < 3 {
+		batch, err := f.fetch(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range batch.Records {
+			found[string(r.Value)] = r.Trace
+		}
+	}
+	if len(found) != 3 || found["0"] != "" || found["1"] != trace || found["2"] != "" {
+		t.Errorf("%q", found)
+	}
 }

@@ -32,21 +32,23 @@ import (
 	"storefront.internal/shared/problem"
 	"storefront.internal/shared/service"
 	"storefront.internal/shared/telemetry"
+	"storefront.internal/shared/tracing"
 )
 
 // App is a control that is wired and not yet running.
 type App struct {
-	logger *slog.Logger
-	pool   *pgxpool.Pool
-	redis  goredis.UniversalClient
-	admin  *telemetry.Admin
-	server *listener
-	keys   *storekeys.Publisher
-	items  *observation.Publisher
-	census *census.Census
-	runner *jobs.Runner
-	seals  *sealCheck
-	silent *webhook.SilenceWatch
+	logger  *slog.Logger
+	pool    *pgxpool.Pool
+	redis   goredis.UniversalClient
+	admin   *telemetry.Admin
+	server  *listener
+	keys    *storekeys.Publisher
+	items   *observation.Publisher
+	census  *census.Census
+	runner  *jobs.Runner
+	seals   *sealCheck
+	tracing *tracing.Tracing
+	silent  *webhook.SilenceWatch
 }
 
 // New wires control. Nothing is connected or bound before Run.
@@ -72,6 +74,7 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 		pool.Close()
 		return nil, err
 	}
+	tracer := tracing.Open(tracing.Config{Endpoint: cfg.TraceEndpoint, Ratio: cfg.TraceRatio, Service: "control", Version: telemetry.Version(), Logger: logger})
 	registry := telemetry.NewRegistry("control")
 	metrics := newMetrics(registry)
 	client := redis.Open(cfg.Redis)
@@ -94,6 +97,7 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 		Queue:         queueview.New(postgres.NewQueue(deliveries.NewStore(pool))),
 		Problems:      problem.New(cfg.ErrorsBase),
 		Metrics:       metrics.http,
+		Tracing:       tracer,
 		Logger:        logger,
 		Now:           time.Now,
 		BodyBudget:    cfg.BodyBudget,
@@ -111,9 +115,10 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 			Shops:    connectors.shopWork(parts),
 			Metrics:  metrics.jobs,
 		}),
-		seals:  &sealCheck{store: store, sealer: sealer},
-		silent: connectors.silence(parts),
-		server: newListener(cfg.Listen, httpapi.NewServer(handler, logger)),
+		tracing: tracer,
+		seals:   &sealCheck{store: store, sealer: sealer},
+		silent:  connectors.silence(parts),
+		server:  newListener(cfg.Listen, httpapi.NewServer(handler, logger)),
 		admin: telemetry.NewAdmin(telemetry.AdminConfig{
 			Listen: cfg.AdminListen, Gatherer: registry, Logger: logger, Service: "control", Pprof: cfg.AdminPprof,
 		}),
@@ -157,6 +162,7 @@ func (a *App) Run(ctx context.Context) error {
 		return a.redis.Close()
 	})
 	g.Add("operations port", a.admin.Start, a.admin.Stop)
+	g.Add("tracing", nil, a.tracing.Stop)
 	g.Add("sealed secrets", a.checkSeals, nil)
 	g.Loop("jobs", a.runner.Run)
 	g.Loop("key sweep", a.keys.Run)

@@ -17,6 +17,7 @@ import (
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/ident"
 	"storefront.internal/shared/problem"
+	"storefront.internal/shared/tracing"
 )
 
 // Keys is the life of storefront keys.
@@ -87,6 +88,7 @@ type Config struct {
 	Problems      *problem.Builder
 	Metrics       *Metrics
 	Logger        *slog.Logger
+	Tracing       *tracing.Tracing // nil: requests are not traced
 	Now           func() time.Time
 	BodyBudget    int64 // bytes of the bodies of operations 4 and 12 that the process buffers at a time
 }

@@ -10,6 +10,7 @@ import (
 
 	"storefront.internal/control/internal/principal"
 	"storefront.internal/shared/ident"
+	"storefront.internal/shared/tracing"
 )
 
 // event is the one log line of a request, filled along the way. It holds an allow-list: no path, no query, no body, no
@@ -17,6 +18,7 @@ import (
 type event struct {
 	requestID  string
 	traceID    string
+	span       tracing.Span
 	operation  string
 	method     string
 	connection ident.ConnectionID
@@ -37,12 +39,18 @@ func (a *API) begin(r *http.Request) *event {
 	if !ok {
 		_, id, _ = strings.Cut(ident.Mint("req", now), "_")
 	}
-	return &event{requestID: id, traceID: traceID(r.Header.Get("Traceparent")), operation: unmatched, method: knownMethod(r.Method), began: now}
+	sent, span := r.Header.Get("Traceparent"), tracing.Span{}
+	if a.cfg.Tracing != nil {
+		span = a.cfg.Tracing.Server(sent)
+		sent = span.Traceparent()
+	}
+	return &event{requestID: id, traceID: traceID(sent), span: span, operation: unmatched, method: knownMethod(r.Method), began: now}
 }
 
 func (a *API) end(ev *event, status int) {
 	took := a.cfg.Now().Sub(ev.began)
 	a.cfg.Metrics.requests.WithLabelValues(ev.operation, strconv.Itoa(status)).Observe(took.Seconds())
+	ev.span.EndRequest(ev.operation, status)
 	attrs := []slog.Attr{
 		slog.String("request_id", ev.requestID), slog.String("operation", ev.operation), slog.String("method", ev.method),
 		slog.Int("status", status), slog.Float64("duration_ms", float64(took.Microseconds())/1000),

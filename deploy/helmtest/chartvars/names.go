@@ -21,11 +21,12 @@ type component struct {
 
 func components() []component {
 	redis := []string{"REDIS_ADDRS", "REDIS_USERNAME", "REDIS_TLS", "REDIS_PREFIX"}
+	traces := []string{"TRACE_ENDPOINT", "TRACE_RATIO"}
 	kafka := []string{"KAFKA_BROKERS", "KAFKA_TOPIC_PARTITIONS", "KAFKA_REPLICATION_FACTOR"}
 	return []component{
-		{"edgeConfig", "edge/CONFIG.md", "EDGE_", slices.Concat(redis, kafka, []string{"LISTEN", "ADMIN_LISTEN", "ERRORS_BASE", "REPLICAS", "ENGINE_URL", "DRAIN_DELAY"})},
-		{"controlConfig", "control/CONFIG.md", "CONTROL_", slices.Concat(redis, []string{"LISTEN", "ADMIN_LISTEN", "ERRORS_BASE", "WEBHOOK_URL", "KEYSET_FILE"})},
-		{"relayConfig", "engine-relay/CONFIG.md", "RELAY_", slices.Concat(kafka, []string{"ADMIN_LISTEN", "KAFKA_GROUP", "ENGINE_URL"})},
+		{"edgeConfig", "edge/CONFIG.md", "EDGE_", slices.Concat(redis, kafka, traces, []string{"LISTEN", "ADMIN_LISTEN", "ERRORS_BASE", "REPLICAS", "ENGINE_URL", "DRAIN_DELAY"})},
+		{"controlConfig", "control/CONFIG.md", "CONTROL_", slices.Concat(redis, traces, []string{"LISTEN", "ADMIN_LISTEN", "ERRORS_BASE", "WEBHOOK_URL", "KEYSET_FILE"})},
+		{"relayConfig", "engine-relay/CONFIG.md", "RELAY_", slices.Concat(kafka, traces, []string{"ADMIN_LISTEN", "KAFKA_GROUP", "ENGINE_URL"})},
 	}
 }
 

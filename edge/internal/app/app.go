@@ -22,6 +22,7 @@ import (
 	"storefront.internal/shared/service"
 	"storefront.internal/shared/settings"
 	"storefront.internal/shared/telemetry"
+	"storefront.internal/shared/tracing"
 )
 
 // The deadlines of a stop.
@@ -61,6 +62,7 @@ func New(ctx context.Context, cfg Config, log *slog.Logger) (*App, error) {
 		return nil, err
 	}
 	a.backends.redis = redis.NewClient(cfg.Redis)
+	a.backends.tracing = tracing.Open(tracing.Config{Endpoint: cfg.TraceEndpoint, Ratio: cfg.TraceRatio, Service: "edge", Version: telemetry.Version(), Logger: log})
 	registry := telemetry.NewRegistry("edge")
 	a.parts = wire(cfg, keyring, a.backends, registry, log)
 	a.admin = telemetry.NewAdmin(telemetry.AdminConfig{Listen: cfg.AdminListen, Gatherer: registry, Logger: log, Service: "edge", Pprof: cfg.AdminPprof})
@@ -78,6 +80,7 @@ func atMost(conns int32, s settings.Postgres) settings.Postgres {
 // assemble adds the parts in the order of their start; they stop in reverse.
 func (a *App) assemble() {
 	a.group.Add("operations port", a.admin.Start, a.admin.Stop)
+	a.group.Add("tracing", nil, a.backends.tracing.Stop)
 	a.group.Add("PostgreSQL", nil, closer(func() {
 		a.backends.catalog.Close()
 		a.backends.poll.Close()

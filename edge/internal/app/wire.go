@@ -23,6 +23,7 @@ import (
 	"storefront.internal/shared/pools"
 	"storefront.internal/shared/problem"
 	"storefront.internal/shared/stream"
+	"storefront.internal/shared/tracing"
 )
 
 // backends are the clients of what stands behind the edge. None has connected yet.
@@ -31,6 +32,7 @@ type backends struct {
 	poll    *pgxpool.Pool // the key version
 	catalog *pgxpool.Pool // items
 	redis   goredis.UniversalClient
+	tracing *tracing.Tracing // nil: none
 }
 
 // parts are what the edge is made of.
@@ -86,7 +88,7 @@ func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Regi
 	service.Watch(r)
 	p.public = httpapi.New(httpapi.Config{
 		Keys: p.gate, Signals: p.intake, Recommendations: service, Items: p.items, Limiter: ratelimit.New(cfg.limits()),
-		Problems: problem.New(cfg.ErrorsBase), Metrics: httpapi.NewMetrics(r), Logger: log, Now: crashpoint.Now,
+		Problems: problem.New(cfg.ErrorsBase), Metrics: httpapi.NewMetrics(r), Logger: log, Tracing: b.tracing, Now: crashpoint.Now,
 		TrustedProxies: cfg.TrustedProxies, Beacon: cfg.Beacon, LogSample: cfg.LogSample, ItemTTL: cfg.ItemTTL, Failures: cfg.failures(),
 		Work:  overload.Config{MaxInFlight: cfg.MaxInFlight, MaxBytes: cfg.MaxBodyBytes, Patience: cfg.MaxWait},
 		Reads: overload.Config{MaxInFlight: cfg.MaxReads, Patience: cfg.MaxWait},

@@ -12,6 +12,7 @@ func (s *Server) report(x *exchange) {
 	status := x.ctx.Response.StatusCode()
 	took := s.now().Sub(x.began)
 	s.metrics.observe(x.operation(), status, took)
+	x.span.EndRequest(x.operation(), status)
 	if x.code != "" {
 		s.metrics.problems.WithLabelValues(x.operation(), string(x.code)).Inc()
 	}

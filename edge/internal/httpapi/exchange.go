@@ -12,6 +12,7 @@ import (
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/ident"
 	"storefront.internal/shared/storekey"
+	"storefront.internal/shared/tracing"
 )
 
 // exchange is one request and its answer while the handler runs. It holds fasthttp's context and slices of its
@@ -21,7 +22,8 @@ type exchange struct {
 	call      *deadline.Context
 	began     time.Time
 	requestID string
-	trace     string // the traceparent as sent, when it is one
+	trace     string // the traceparent as sent, when it is one; of the request's own span when there is tracing
+	span      tracing.Span
 
 	query    []byte
 	headers  headers

@@ -22,6 +22,10 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, tooLarge bool) {
 	x := &exchange{ctx: ctx, began: s.now(), tooLarge: tooLarge}
 	x.requestID = newRequestID(&ctx.Request.Header, x.began)
 	x.trace = traceparent(ctx.Request.Header.Peek("traceparent"))
+	if s.tracing != nil {
+		x.span = s.tracing.Server(x.trace)
+		x.trace = x.span.Traceparent()
+	}
 	x.call = deadline.New(s.base, x.began.Add(callTimeout))
 	defer x.call.End()
 	defer s.report(x)

@@ -8,6 +8,7 @@ import (
 	"storefront.internal/edge/internal/recommend"
 	"storefront.internal/shared/ident"
 	"storefront.internal/shared/signal"
+	"storefront.internal/shared/tracing"
 )
 
 // answer is the scratch of one answer of operation 1.
@@ -20,7 +21,7 @@ type answer struct {
 func (s *Server) recordSignals(x *exchange) error {
 	a := s.answers.Get().(*answer)
 	defer s.answers.Put(a)
-	results, err := s.signals.Record(x.call, intake.Request{
+	results, err := s.signals.Record(tracing.WithTraceparent(x.call, x.trace), intake.Request{
 		ConnectionID: x.grant.ConnectionID,
 		StoreID:      x.grant.StoreID,
 		Body:         x.ctx.PostBody(),

@@ -21,6 +21,7 @@ import (
 	"storefront.internal/shared/problem"
 	"storefront.internal/shared/signal"
 	"storefront.internal/shared/storekey"
+	"storefront.internal/shared/tracing"
 )
 
 // Keys answers what a storefront key opens. Its errors are the faults unauthorized and service_unavailable. It must
@@ -63,6 +64,7 @@ type Config struct {
 	Problems        *problem.Builder
 	Metrics         *Metrics
 	Logger          *slog.Logger
+	Tracing         *tracing.Tracing // nil: requests are not traced
 	Now             func() time.Time
 
 	TrustedProxies []netip.Prefix
@@ -88,6 +90,7 @@ type Server struct {
 	problems        *problem.Builder
 	metrics         *Metrics
 	log             *slog.Logger
+	tracing         *tracing.Tracing
 	now             func() time.Time
 	trusted         []netip.Prefix
 	beacon          bool
@@ -108,7 +111,7 @@ type Server struct {
 func New(c Config) *Server {
 	s := &Server{
 		keys: c.Keys, signals: c.Signals, recommendations: c.Recommendations, items: c.Items, limiter: c.Limiter, problems: c.Problems,
-		metrics: c.Metrics, log: c.Logger, now: c.Now, trusted: c.TrustedProxies, beacon: c.Beacon,
+		metrics: c.Metrics, log: c.Logger, tracing: c.Tracing, now: c.Now, trusted: c.TrustedProxies, beacon: c.Beacon,
 		sample: sampler{every: c.LogSample}, router: newRouter(Routes()),
 		turns: overload.New(c.Work), reads: overload.New(c.Reads), failures: ratelimit.NewFailures(c.Failures, c.Now),
 		itemCaching: "private, max-age=" + strconv.Itoa(int(c.ItemTTL/time.Second)),

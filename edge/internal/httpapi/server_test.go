@@ -10,10 +10,14 @@ import (
 	"testing"
 	"time"
 
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
 	"storefront.internal/edge/internal/intake"
 	"storefront.internal/edge/internal/ratelimit"
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/signal"
+	"storefront.internal/shared/tracing"
 )
 
 const batch = `{"signals":[{},{}]}`
@@ -47,6 +51,25 @@ func TestRecommendations(t *testing.T) {
 	}
 	if h.recs.got.Traceparent != trace {
 		t.Errorf("traceparent %q was not passed on", h.recs.got.Traceparent)
+	}
+}
+
+func TestTracedRequests(t *testing.T) {
+	t.Parallel()
+	spans := tracetest.NewInMemoryExporter()
+	h := start(t, func(c *Config) {
+		c.Tracing = tracing.New(tracing.Config{Service: "edge"}, sdktrace.NewSimpleSpanProcessor(spans))
+	})
+	trace := "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	h.expect(h.post(recPath, h.secret, `{"placement":"home"}`, "traceparent: "+trace), 200, "")
+	got := h.recs.got.Traceparent
+	if len(got) != len(trace) || got == trace || got[:36] != trace[:36] {
+		t.Errorf("%q was passed on", got)
+	}
+	h.expect(h.post(recPath, h.secret, `{"placement":"home"}`), 200, "")
+	all := spans.GetSpans()
+	if len(all) != 1 || all[0].Name != "getRecommendations" || all[0].SpanContext.SpanID().String() != got[36:52] {
+		t.Errorf("%+v", all)
 	}
 }
 

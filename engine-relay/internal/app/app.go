@@ -24,17 +24,19 @@ import (
 	"storefront.internal/shared/pools"
 	"storefront.internal/shared/stream"
 	"storefront.internal/shared/telemetry"
+	"storefront.internal/shared/tracing"
 )
 
 // App is a relay that is wired and not yet running.
 type App struct {
-	cfg    Config
-	logger *slog.Logger
-	pool   *pgxpool.Pool
-	engine *engine.Client // nil when none is configured
-	admin  *telemetry.Admin
-	works  works
-	halted atomic.Pointer[error] // why nothing is read any more
+	cfg     Config
+	logger  *slog.Logger
+	pool    *pgxpool.Pool
+	engine  *engine.Client // nil when none is configured
+	admin   *telemetry.Admin
+	tracing *tracing.Tracing // nil: none
+	works   works
+	halted  atomic.Pointer[error] // why nothing is read any more
 }
 
 // New wires the relay. Nothing is connected or bound before Run.
@@ -50,8 +52,9 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 	if a.pool, err = pg.Open(ctx, cfg.Postgres, "storefront-relay"); err != nil {
 		return nil, err
 	}
+	a.tracing = tracing.Open(tracing.Config{Endpoint: cfg.TraceEndpoint, Ratio: cfg.TraceRatio, Service: "engine-relay", Version: telemetry.Version(), Logger: logger})
 	registry := telemetry.NewRegistry("engine-relay")
-	a.works = wire(cfg, a.pool, a.engine, registry, logger)
+	a.works = wire(cfg, a.pool, a.engine, a.tracing, registry, logger)
 	a.admin = telemetry.NewAdmin(telemetry.AdminConfig{
 		Listen: cfg.AdminListen, Gatherer: registry, Logger: logger, Service: "engine-relay", Pprof: cfg.AdminPprof,
 	})
@@ -70,7 +73,7 @@ type works struct {
 	lag      *stream.Lag
 }
 
-func wire(cfg Config, pool *pgxpool.Pool, client *engine.Client, registry prometheus.Registerer, logger *slog.Logger) works {
+func wire(cfg Config, pool *pgxpool.Pool, client *engine.Client, tracer *tracing.Tracing, registry prometheus.Registerer, logger *slog.Logger) works {
 	store := postgres.New(pool)
 	signals, decisions := cfg.topics()
 	w := works{upkeep: upkeep.New(upkeep.Config{
@@ -89,8 +92,16 @@ func wire(cfg Config, pool *pgxpool.Pool, client *engine.Client, registry promet
 	if client != nil { // a nil *Client in the interface would count as an engine
 		delivery.Engine = client
 	}
+	recorder := record.Config{Store: store, Logger: logger, Metrics: record.NewMetrics(registry)}
+	if tracer != nil {
+		recorder.Traced = func(began time.Time, traces []string) { tracer.Stored("store signals", began, traces) }
+	}
+	delivery.Traced = func(ctx context.Context, kind deliveries.Kind, traces []string) (context.Context, func(error)) {
+		return tracer.Call(ctx, "deliver "+kind.String()+"s", traces)
+	}
 	w.worker = deliver.New(delivery)
-	w.recorder = record.New(record.Config{Store: store, Logger: logger, Metrics: record.NewMetrics(registry), Queued: w.worker.Nudge})
+	recorder.Queued = w.worker.Nudge
+	w.recorder = record.New(recorder)
 	w.consume = consume.New(consume.Config{
 		Recorder: w.recorder, Logger: logger, Registerer: registry, Decisions: decisions, Workers: cfg.SinkWorkers,
 		BatchSize: cfg.SinkBatch, Grace: sinkGrace,

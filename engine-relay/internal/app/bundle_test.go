@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -172,8 +173,9 @@ func (b *bundle) metric(a *App, name string) string {
 // stubEngine takes every interaction and remembers it.
 type stubEngine struct {
 	*httptest.Server
-	mu   sync.Mutex
-	seen []json.RawMessage
+	mu     sync.Mutex
+	seen   []json.RawMessage
+	traces []string // the header Traceparent of each request
 }
 
 func newEngine(t *testing.T) *stubEngine {
@@ -187,6 +189,7 @@ func newEngine(t *testing.T) *stubEngine {
 		}
 		var results []string
 		e.mu.Lock()
+		e.traces = append(e.traces, r.Header.Get("Traceparent"))
 		for i, one := range in.Interactions {
 			e.seen = append(e.seen, one)
 			results = append(results, fmt.Sprintf(`{"index":%d,"status":"created"}`, i))
@@ -196,6 +199,12 @@ func newEngine(t *testing.T) *stubEngine {
 	}))
 	t.Cleanup(e.Close)
 	return e
+}
+
+func (e *stubEngine) traceparents() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.traces)
 }
 
 func (e *stubEngine) bodies() []json.RawMessage {

@@ -26,5 +26,5 @@ func MetricsReference() string {
 
 // registerMetrics registers every metric of the service, and connects to nothing.
 func registerMetrics(r prometheus.Registerer) {
-	wire(Config{}, nil, nil, r, slog.New(slog.DiscardHandler))
+	wire(Config{}, nil, nil, nil, r, slog.New(slog.DiscardHandler))
 }

@@ -23,6 +23,7 @@ func (a *App) Run(ctx context.Context) error {
 		return nil
 	})
 	g.Add("operations port", a.admin.Start, a.admin.Stop)
+	g.Add("tracing", nil, a.tracing.Stop)
 	g.Loop("upkeep", a.works.upkeep.Run)
 	g.Loop("lag", a.works.lag.Run)
 	g.Loop("erasures", a.works.eraser.Run)

@@ -101,7 +101,7 @@ func (r *run) add(ctx context.Context, b stream.Batch) {
 }
 
 func (r *run) addRecord(p place, rec *stream.Rec) error {
-	m := record.Message{Topic: p.topic, Partition: p.partition, Offset: rec.Offset, Value: rec.Value}
+	m := record.Message{Topic: p.topic, Partition: p.partition, Offset: rec.Offset, Value: rec.Value, Trace: rec.Trace}
 	if p.topic == r.cfg.Decisions {
 		return r.current.batch.AddDecision(m)
 	}

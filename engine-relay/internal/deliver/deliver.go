@@ -33,6 +33,9 @@ type Config struct {
 	RelayID    string // this process; unique among the relays
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer // nil: no metrics
+	// Traced is told that a request to the engine begins, with the W3C traceparents of what it delivers. It returns the context
+	// of the request, and what is to be told its end; nil: nothing is traced.
+	Traced func(ctx context.Context, kind deliveries.Kind, traceparents []string) (context.Context, func(error))
 
 	Workers      int           // 4
 	BatchLimit   int           // 200, the contract's most

@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -109,4 +110,12 @@ func answer(r Reply) string {
 	default:
 		return "2xx"
 	}
+}
+
+// failure is what a request's span is told: that there was no good answer.
+func (r Reply) failure() error {
+	if kind := answer(r); kind != "2xx" {
+		return errors.New(kind)
+	}
+	return nil
 }

@@ -96,11 +96,27 @@ func (s *session) send(ctx context.Context, batch []deliveries.Leased) Reply {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.w.cfg.Timeout)
 	defer cancel()
+	ctx, traced := s.trace(ctx, batch)
 	began := time.Now()
 	reply := s.w.cfg.Engine.Send(ctx, s.lease.Kind, bodies)
+	traced(reply.failure())
 	crashpoint.Hit(crashpoint.DeliverAnswered)
 	s.w.metrics.request(s.lease.Kind, reply, len(batch), time.Since(began))
 	return reply
+}
+
+// trace begins the request's span, where one of its deliveries came with a trace.
+func (s *session) trace(ctx context.Context, batch []deliveries.Leased) (context.Context, func(error)) {
+	var traces []string
+	for i := range batch {
+		if batch[i].Traceparent != "" {
+			traces = append(traces, batch[i].Traceparent)
+		}
+	}
+	if len(traces) == 0 || s.w.cfg.Traced == nil {
+		return ctx, func(error) {}
+	}
+	return s.w.cfg.Traced(ctx, s.lease.Kind, traces)
 }
 
 // note tells the breaker and the credential's block of a reply.

@@ -18,6 +18,7 @@ import (
 	"storefront.internal/engine-relay/internal/deliver"
 	"storefront.internal/shared/crashpoint"
 	"storefront.internal/shared/deliveries"
+	"storefront.internal/shared/tracing"
 )
 
 // maxAnswer is the most of an answer that is read.
@@ -134,6 +135,9 @@ func (c *Client) request(ctx context.Context, kind deliveries.Kind, bodies [][]b
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("Authorization", "Bearer "+c.token)
 	req.Header.Set("User-Agent", "storefront-engine-relay")
+	if traceparent := tracing.TraceparentOf(ctx); traceparent != "" {
+		req.Header.Set("Traceparent", traceparent)
+	}
 	return req, nil
 }
 

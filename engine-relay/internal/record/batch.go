@@ -17,6 +17,7 @@ type Message struct {
 	Partition int
 	Offset    int64
 	Value     []byte
+	Trace     string // W3C traceparent of the request that brought it; may be empty
 }
 
 // WholeRecord is the signal index of a parked record.
@@ -171,4 +172,17 @@ func (b *Batch) work() work {
 		w.entries = append(w.entries, e)
 	}
 	return w
+}
+
+// traceparents are those of the requests whose signals the work stores, each once.
+func (w *work) traceparents() []string {
+	var traces []string
+	var last *request
+	for _, e := range w.entries {
+		if e.request != last && e.request.message.Trace != "" {
+			traces = append(traces, e.request.message.Trace)
+		}
+		last = e.request
+	}
+	return traces
 }

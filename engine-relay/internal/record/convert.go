@@ -73,7 +73,7 @@ func toDeliveries(fresh []*entry, served map[DecisionKey]Served, snapshots map[*
 		}
 		start := len(bodies)
 		bodies = appendInteraction(bodies, e, line, held.EngineIDs)
-		out[i] = deliveries.Entry{Kind: deliveries.Interaction, ConnectionID: e.request.record.ConnectionID,
+		out[i] = deliveries.Entry{Kind: deliveries.Interaction, Traceparent: e.request.message.Trace, ConnectionID: e.request.record.ConnectionID,
 			LaneKey: string(e.signal.DecisionID), ID: string(e.signal.ID), Body: bodies[start:len(bodies):len(bodies)]}
 		if !known {
 			out[i].Awaits = string(e.signal.DecisionID)

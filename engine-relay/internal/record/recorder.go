@@ -19,6 +19,7 @@ type Recorder struct {
 	metrics *Metrics
 	pause   func(ctx context.Context, attempt int) error
 	queued  func()
+	traced  func(began time.Time, traceparents []string)
 	fault   atomic.Pointer[error]
 }
 
@@ -32,6 +33,9 @@ type Config struct {
 	Pause func(ctx context.Context, attempt int) error
 	// Queued is told after each commit that put deliveries into the queue; nil tells nobody. It must not wait.
 	Queued func()
+	// Traced is told of each commit: when its transaction began, and the W3C traceparents of the requests that it stored; nil
+	// tells nobody. It must not wait.
+	Traced func(began time.Time, traceparents []string)
 }
 
 // New returns a Recorder.
@@ -42,7 +46,7 @@ func New(c Config) *Recorder {
 	if c.Queued == nil {
 		c.Queued = func() {}
 	}
-	return &Recorder{store: c.Store, log: c.Logger, metrics: c.Metrics, pause: c.Pause, queued: c.Queued}
+	return &Recorder{store: c.Store, log: c.Logger, metrics: c.Metrics, pause: c.Pause, queued: c.Queued, traced: c.Traced}
 }
 
 // Record stores the batch, however long that takes. Its only errors are the context's; then the batch may or may not
@@ -99,6 +103,9 @@ func (r *Recorder) transact(ctx context.Context, w work) error {
 	}
 	crashpoint.Hit(crashpoint.SinkAfterCommit)
 	r.metrics.committed(w, out, time.Since(began))
+	if r.traced != nil {
+		r.traced(began, w.traceparents())
+	}
 	if out.stored > 0 {
 		r.queued()
 	}

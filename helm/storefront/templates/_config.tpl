@@ -31,6 +31,10 @@
 {{- else -}}
 {{- $_ := set $config "RELAY_KAFKA_GROUP" $v.kafka.consumerGroup -}}
 {{- end -}}
+{{- if $v.tracing.endpoint -}}
+{{- $_ := set $config (printf "%s_TRACE_ENDPOINT" $prefix) $v.tracing.endpoint -}}
+{{- $_ := set $config (printf "%s_TRACE_RATIO" $prefix) (toString $v.tracing.ratio) -}}
+{{- end -}}
 {{- range $name, $value := .values.config -}}
 {{- $_ := set $config $name (toString $value) -}}
 {{- end -}}
