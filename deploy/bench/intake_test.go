@@ -179,7 +179,7 @@ func first(b *testing.B, address string, batch *drive.Batch) []byte {
 func (s *stack) topic() string {
 	s.b.Helper()
 	name := s.name + ".line"
-	check(s.b, stream.EnsureTopics(context.Background(), strings.Split(s.settings.KafkaBrokers, ","), []stream.Topic{{Name: name, Partitions: 4, ReplicationFactor: -1}}))
+	check(s.b, stream.EnsureTopics(context.Background(), strings.Split(s.settings.KafkaBrokers, ","), stream.Security{}, []stream.Topic{{Name: name, Partitions: 4, ReplicationFactor: -1}}))
 	return name
 }
 

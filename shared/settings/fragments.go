@@ -45,7 +45,19 @@ type Kafka struct {
 	KafkaBrokers      []string `envconfig:"KAFKA_BROKERS" required:"true" desc:"Kafka bootstrap addresses, host:port, separated by commas"`
 	TopicPartitions   int      `envconfig:"KAFKA_TOPIC_PARTITIONS" default:"12" desc:"partitions of a topic that is made at start"`
 	ReplicationFactor int      `envconfig:"KAFKA_REPLICATION_FACTOR" default:"-1" desc:"replicas of a topic that is made at start; -1 is the broker's default (production wants 3)"`
+	KafkaTLS          bool     `envconfig:"KAFKA_TLS" default:"false" desc:"connect with TLS"`
+	KafkaCAFile       string   `envconfig:"KAFKA_CA_FILE" desc:"PEM file of authorities that are trusted for Kafka beside the system's"`
+	KafkaSASL         string   `envconfig:"KAFKA_SASL" desc:"mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; empty: none. PLAIN shows the password to whoever listens, unless there is TLS"`
+	KafkaUsername     string   `envconfig:"KAFKA_USERNAME" desc:"user; required with a mechanism"`
+	KafkaPassword     Secret   `envconfig:"KAFKA_PASSWORD" desc:"password of the user; required with a mechanism"`
 }
+
+// The mechanisms of Kafka's KAFKA_SASL.
+const (
+	SASLPlain    = "PLAIN"
+	SASLScram256 = "SCRAM-SHA-256"
+	SASLScram512 = "SCRAM-SHA-512"
+)
 
 // Validate implements the check that Load calls.
 func (k Kafka) Validate() []error {
@@ -55,6 +67,24 @@ func (k Kafka) Validate() []error {
 	}
 	if k.ReplicationFactor < 1 && k.ReplicationFactor != -1 {
 		faults = append(faults, Faultf("KAFKA_REPLICATION_FACTOR", "must be at least 1, or -1"))
+	}
+	if k.KafkaCAFile != "" && !k.KafkaTLS {
+		faults = append(faults, Faultf("KAFKA_CA_FILE", "needs KAFKA_TLS"))
+	}
+	switch k.KafkaSASL {
+	case "":
+		if k.KafkaUsername != "" || k.KafkaPassword != "" {
+			faults = append(faults, Faultf("KAFKA_SASL", "is required with a user or a password"))
+		}
+	case SASLPlain, SASLScram256, SASLScram512:
+		if k.KafkaUsername == "" {
+			faults = append(faults, Faultf("KAFKA_USERNAME", "is required with KAFKA_SASL"))
+		}
+		if k.KafkaPassword == "" {
+			faults = append(faults, Faultf("KAFKA_PASSWORD", "is required with KAFKA_SASL"))
+		}
+	default:
+		faults = append(faults, Faultf("KAFKA_SASL", "must be PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"))
 	}
 	return faults
 }

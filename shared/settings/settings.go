@@ -44,16 +44,13 @@ func LoadFrom(prefix string, cfg any, environ []string) error {
 		return err
 	}
 	env := parseEnviron(environ)
-	faults := unknown(prefix, fields, env)
+	faults, unread := unknown(prefix, fields, env), map[string]bool{}
 	for _, f := range fields {
 		if fault := f.assign(env[f.name]); fault != nil {
-			faults = append(faults, fault)
+			faults, unread[f.name] = append(faults, fault), true
 		}
 	}
-	if len(faults) == 0 { // a check across variables means something only when each one could be read
-		faults = validate(groups)
-	}
-	return join(faults)
+	return join(append(faults, validate(groups, unread)...))
 }
 
 func parseEnviron(environ []string) map[string]string {
@@ -123,20 +120,22 @@ func (f field) reason(err error) string {
 	return reason
 }
 
-func validate(groups []group) []error {
+// validate asks each group of which every variable could be read: a check across variables means nothing else.
+func validate(groups []group, unread map[string]bool) []error {
 	var faults []error
 	seen := map[string]bool{} // an embedded fragment's Validate may be promoted, and is then called twice
 	for _, g := range groups {
 		v, ok := g.value.(validator)
-		if !ok {
+		if !ok || slices.ContainsFunc(g.names, func(name string) bool { return unread[name] }) {
 			continue
 		}
 		for _, err := range v.Validate() {
 			var fault *Fault
 			if errors.As(err, &fault) {
-				err = &Fault{Var: g.prefix + "_" + fault.Var, Reason: fault.Reason}
+				fault = &Fault{Var: g.prefix + "_" + fault.Var, Reason: fault.Reason}
+				err = fault
 			}
-			if err != nil && !seen[err.Error()] {
+			if known := fault != nil && unread[fault.Var]; err != nil && !known && !seen[err.Error()] {
 				seen[err.Error()] = true
 				faults = append(faults, err)
 			}

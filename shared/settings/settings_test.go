@@ -117,3 +117,42 @@ func TestWhereTracesGo(t *testing.T) {
 		}
 	}
 }
+
+func TestHowKafkaIsSpokenTo(t *testing.T) {
+	t.Parallel()
+	var cfg struct{ Kafka }
+	load := func(environ ...string) error {
+		return LoadFrom("T", &cfg, append([]string{"T_KAFKA_BROKERS=a:1"}, environ...))
+	}
+	for _, sasl := range []string{SASLPlain, SASLScram256, SASLScram512} {
+		if err := load("T_KAFKA_TLS=true", "T_KAFKA_CA_FILE=/ca.crt", "T_KAFKA_SASL="+sasl, "T_KAFKA_USERNAME=u", "T_KAFKA_PASSWORD=p"); err != nil {
+			t.Error(err)
+		}
+	}
+	for says, environ := range map[string][]string{
+		"T_KAFKA_SASL: must be": {"T_KAFKA_SASL=GSSAPI", "T_KAFKA_USERNAME=u", "T_KAFKA_PASSWORD=p"},
+		"T_KAFKA_USERNAME: is":  {"T_KAFKA_SASL=PLAIN", "T_KAFKA_PASSWORD=p"},
+		"T_KAFKA_PASSWORD: is":  {"T_KAFKA_SASL=PLAIN", "T_KAFKA_USERNAME=u"},
+		"T_KAFKA_SASL: is":      {"T_KAFKA_PASSWORD=p"},
+		"T_KAFKA_CA_FILE: ":     {"T_KAFKA_CA_FILE=/ca.crt"},
+	} {
+		cfg.Kafka = Kafka{}
+		if err := load(environ...); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v: %v", environ, err)
+		}
+	}
+}
+
+// A variable that cannot be read hides no fault of another group, and is named once.
+func TestFaultsOfFormAndOfSenseAreToldTogether(t *testing.T) {
+	t.Parallel()
+	err := LoadFrom("T", &sample{}, []string{"T_DATABASE_URL=postgres://h/d", "T_REDIS_ADDRS=nonsense", "T_DATABASE_MAX_CONNS=many", "T_WAIT=2h", "T_ADMIN_LISTEN=nowhere", "T_NEED=x"})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{"4 fault(s)", "T_REDIS_ADDRS: each", "T_DATABASE_MAX_CONNS: cannot", "T_WAIT: too long", "T_ADMIN_LISTEN: must"} {
+		if strings.Count(err.Error(), want) != 1 {
+			t.Errorf("%q is not there once in:\n%v", want, err)
+		}
+	}
+}

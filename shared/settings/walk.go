@@ -22,6 +22,7 @@ type field struct {
 type group struct {
 	prefix string
 	value  any
+	names  []string // of its own variables, without those of groups in it
 }
 
 // walk lists variables and groups as envconfig does: an embedded struct adds its fields under the same prefix, a named one under its own name.
@@ -53,6 +54,7 @@ func walkStruct(prefix string, v reflect.Value) ([]field, []group) {
 		}
 		required, _ := strconv.ParseBool(sf.Tag.Get("required"))
 		fields = append(fields, field{name: name, tag: sf.Tag, required: required, value: fv})
+		groups[0].names = append(groups[0].names, name)
 	}
 	return fields, groups
 }

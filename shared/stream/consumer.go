@@ -19,6 +19,7 @@ var ErrOffsetLost = errors.New("stream: offset lost")
 // ConsumerConfig says what a Consumer reads. Zero values take the defaults named.
 type ConsumerConfig struct {
 	Brokers             []string
+	Security            Security
 	Group               string
 	Topics              []string
 	ClientID            string
@@ -78,7 +79,8 @@ func NewConsumer(cfg ConsumerConfig) *Consumer {
 }
 
 func (c *Consumer) newClient() (*kafka.Client, func()) {
-	transport := &kafka.Transport{ClientID: c.cfg.ClientID, DialTimeout: 2 * time.Second, MetadataTTL: time.Second, MetadataTopics: c.cfg.Topics}
+	transport := &kafka.Transport{ClientID: c.cfg.ClientID, DialTimeout: 2 * time.Second, MetadataTTL: time.Second, MetadataTopics: c.cfg.Topics,
+		TLS: c.cfg.Security.tls, SASL: c.cfg.Security.sasl}
 	return &kafka.Client{Addr: kafka.TCP(c.cfg.Brokers...), Timeout: 10 * time.Second, Transport: transport}, transport.CloseIdleConnections
 }
 
@@ -110,7 +112,7 @@ func (c *Consumer) Run(ctx context.Context, sink Sink) error {
 func (c *Consumer) runGroup(ctx context.Context, sink Sink) error {
 	group, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
 		ID: c.cfg.Group, Brokers: c.cfg.Brokers, Topics: c.cfg.Topics, StartOffset: kafka.FirstOffset,
-		Dialer:         &kafka.Dialer{ClientID: c.cfg.ClientID, Timeout: 3 * time.Second},
+		Dialer:         &kafka.Dialer{ClientID: c.cfg.ClientID, Timeout: 3 * time.Second, TLS: c.cfg.Security.tls, SASLMechanism: c.cfg.Security.sasl},
 		SessionTimeout: c.cfg.SessionTimeout, HeartbeatInterval: c.cfg.HeartbeatInterval, RebalanceTimeout: c.cfg.RebalanceTimeout,
 		JoinGroupBackoff: 500 * time.Millisecond, WatchPartitionChanges: true, PartitionWatchInterval: 30 * time.Second,
 	})

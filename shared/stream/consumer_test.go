@@ -276,7 +276,7 @@ func TestEnsureTopicsMakesWhatIsMissing(t *testing.T) {
 	brokers := testkit.Kafka(t)
 	topics := []Topic{{Name: testkit.Name("e"), Partitions: 2, ReplicationFactor: -1}, {Name: testkit.Name("e"), Partitions: 1, ReplicationFactor: 1}}
 	for range 2 {
-		if err := EnsureTopics(t.Context(), brokers, topics); err != nil {
+		if err := EnsureTopics(t.Context(), brokers, Security{}, topics); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -286,7 +286,7 @@ func TestEnsureTopicsMakesWhatIsMissing(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if err := EnsureTopics(ctx, []string{"127.0.0.1:1"}, topics); !errors.Is(err, context.DeadlineExceeded) {
+	if err := EnsureTopics(ctx, []string{"127.0.0.1:1"}, Security{}, topics); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("without a broker: %v", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 // LagConfig says whose lag is measured. Zero values take the defaults named.
 type LagConfig struct {
 	Brokers    []string
+	Security   Security
 	Group      string
 	Topics     []string
 	ClientID   string
@@ -62,7 +63,8 @@ func NewLag(cfg LagConfig) *Lag {
 
 // Run measures until ctx ends.
 func (l *Lag) Run(ctx context.Context) error {
-	transport := &kafka.Transport{ClientID: l.cfg.ClientID, DialTimeout: 2 * time.Second, MetadataTTL: time.Second, MetadataTopics: l.cfg.Topics}
+	transport := &kafka.Transport{ClientID: l.cfg.ClientID, DialTimeout: 2 * time.Second, MetadataTTL: time.Second, MetadataTopics: l.cfg.Topics,
+		TLS: l.cfg.Security.tls, SASL: l.cfg.Security.sasl}
 	defer transport.CloseIdleConnections()
 	client := &kafka.Client{Addr: kafka.TCP(l.cfg.Brokers...), Timeout: 5 * time.Second, Transport: transport}
 	tick := time.NewTicker(l.cfg.Every)

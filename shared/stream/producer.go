@@ -19,6 +19,7 @@ import (
 // ProducerConfig says where a Producer writes and what it may use. Zero values take the defaults named.
 type ProducerConfig struct {
 	Brokers         []string
+	Security        Security
 	Topic           string
 	MaxBatchBytes   int           // of one flush; 900,000, under the broker's default of 1,048,588
 	MaxPendingBytes int           // queued and in flight; 64 MiB
@@ -97,6 +98,7 @@ func NewProducer(cfg ProducerConfig) *Producer {
 	cfg = cfg.withDefaults()
 	transport := &kafka.Transport{
 		ClientID: cfg.ClientID, DialTimeout: time.Second, MetadataTTL: time.Second, MetadataTopics: []string{cfg.Topic}, IdleTimeout: time.Minute,
+		TLS: cfg.Security.tls, SASL: cfg.Security.sasl,
 	}
 	p := &Producer{
 		cfg: cfg, transport: transport, metrics: newProducerMetrics(cfg.Registerer, cfg.Topic), limit: cfg.MaxBatchBytes, idle: make(chan struct{}),

@@ -24,8 +24,8 @@ const (
 )
 
 // EnsureTopics makes the topics that are missing. While the brokers cannot be reached it tries again until ctx ends.
-func EnsureTopics(ctx context.Context, brokers []string, topics []Topic) error {
-	transport := &kafka.Transport{DialTimeout: 2 * time.Second, MetadataTTL: time.Second}
+func EnsureTopics(ctx context.Context, brokers []string, security Security, topics []Topic) error {
+	transport := &kafka.Transport{DialTimeout: 2 * time.Second, MetadataTTL: time.Second, TLS: security.tls, SASL: security.sasl}
 	defer transport.CloseIdleConnections()
 	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: 10 * time.Second, Transport: transport}
 	for {

@@ -22,7 +22,7 @@ type component struct {
 func components() []component {
 	redis := []string{"REDIS_ADDRS", "REDIS_USERNAME", "REDIS_TLS", "REDIS_PREFIX"}
 	traces := []string{"TRACE_ENDPOINT", "TRACE_RATIO"}
-	kafka := []string{"KAFKA_BROKERS", "KAFKA_TOPIC_PARTITIONS", "KAFKA_REPLICATION_FACTOR"}
+	kafka := []string{"KAFKA_BROKERS", "KAFKA_TOPIC_PARTITIONS", "KAFKA_REPLICATION_FACTOR", "KAFKA_TLS", "KAFKA_SASL", "KAFKA_USERNAME"}
 	return []component{
 		{"edgeConfig", "edge/CONFIG.md", "EDGE_", slices.Concat(redis, kafka, traces, []string{"LISTEN", "ADMIN_LISTEN", "ERRORS_BASE", "REPLICAS", "ENGINE_URL", "DRAIN_DELAY"})},
 		{"controlConfig", "control/CONFIG.md", "CONTROL_", slices.Concat(redis, traces, []string{"LISTEN", "ADMIN_LISTEN", "ERRORS_BASE", "WEBHOOK_URL", "KEYSET_FILE"})},

@@ -4,6 +4,7 @@ package kafka
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -31,6 +32,10 @@ type Config struct {
 	ControllerPort int
 	// Doors are further listeners, each with an address of its own that it tells its clients to use: of a proxy, for example.
 	Doors []Door
+	// Scram are users and their passwords, for doors of SASL.
+	Scram map[string]string
+	// Properties are further lines of the configuration.
+	Properties []string
 	// Node and Voters make the broker one of several, each of which is a controller too; zero values mean that it is alone.
 	Node   int
 	Voters []string // id@host:port of every node's controller
@@ -42,6 +47,7 @@ type Door struct {
 	Name       string // in capitals
 	Port       int
 	Advertised string // host:port
+	Protocol   string // "" is PLAINTEXT
 }
 
 // Broker is a running broker.
@@ -110,8 +116,13 @@ func format(ctx context.Context, cfg Config, properties string) error {
 	if err := os.RemoveAll(data); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "java", java(cfg.Libs, "-Xmx128m", "-XX:TieredStopAtLevel=1",
-		"kafka.tools.StorageTool", "format", "-t", clusterID, "-c", properties)...)
+	args := []string{"-Xmx128m", "-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool", "format", "-t", clusterID, "-c", properties}
+	for user, password := range cfg.Scram {
+		for _, mechanism := range []string{"SCRAM-SHA-256", "SCRAM-SHA-512"} {
+			args = append(args, "--add-scram", fmt.Sprintf("%s=[name=%s,password=%s]", mechanism, user, password))
+		}
+	}
+	cmd := exec.CommandContext(ctx, "java", java(cfg.Libs, args...)...)
 	cmd.Dir = cfg.Dir
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -130,7 +141,7 @@ func (c Config) properties() string {
 	for _, d := range c.Doors {
 		listeners += fmt.Sprintf(",%s://%s", d.Name, project.Loopback(d.Port))
 		advertised += fmt.Sprintf(",%s://%s", d.Name, d.Advertised)
-		protocols += fmt.Sprintf(",%s:PLAINTEXT", d.Name)
+		protocols += fmt.Sprintf(",%s:%s", d.Name, cmp.Or(d.Protocol, "PLAINTEXT"))
 	}
 	node, voters, copies, inSync := 1, fmt.Sprintf("1@127.0.0.1:%d", c.ControllerPort), 1, 1
 	if len(c.Voters) > 0 {
@@ -160,5 +171,5 @@ func (c Config) properties() string {
 	if len(c.Voters) > 0 { // on a small machine the elections of the default second never end
 		lines = append(lines, "controller.quorum.election.timeout.ms=4000", "controller.quorum.fetch.timeout.ms=8000", "")
 	}
-	return strings.Join(lines, "\n")
+	return strings.Join(append(lines, c.Properties...), "\n") + "\n"
 }

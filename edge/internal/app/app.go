@@ -21,6 +21,7 @@ import (
 	"storefront.internal/shared/pg/migrations"
 	"storefront.internal/shared/service"
 	"storefront.internal/shared/settings"
+	"storefront.internal/shared/stream"
 	"storefront.internal/shared/telemetry"
 	"storefront.internal/shared/tracing"
 )
@@ -52,6 +53,9 @@ func New(ctx context.Context, cfg Config, log *slog.Logger) (*App, error) {
 		return nil, err
 	}
 	a := &App{cfg: cfg, log: log, group: service.New(service.Config{Logger: log, StopTimeout: stopTimeout})}
+	if a.backends.kafka, err = stream.NewSecurity(cfg.Kafka); err != nil {
+		return nil, fmt.Errorf("%s_%w", Prefix, err)
+	}
 	if a.backends.pool, err = pg.Open(ctx, cfg.Postgres, "storefront-edge"); err != nil {
 		return nil, err
 	}

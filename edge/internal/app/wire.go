@@ -32,6 +32,7 @@ type backends struct {
 	poll    *pgxpool.Pool // the key version
 	catalog *pgxpool.Pool // items
 	redis   goredis.UniversalClient
+	kafka   stream.Security
 	tracing *tracing.Tracing // nil: none
 }
 
@@ -64,9 +65,9 @@ func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Regi
 	p.cache = redis.NewKeys(b.redis, cfg.RedisPrefix)
 	p.gate = access.New(access.Config{Store: postgres.NewKeys(b.pool, b.poll), Cache: p.cache, Now: crashpoint.Now, Logger: log, Metrics: access.NewMetrics(r)})
 	p.gate.Watch(r)
-	p.topics = &kafka.Topics{Settings: cfg.Kafka, Names: []string{cfg.SignalsTopic, cfg.DecisionsTopic}, Logger: log}
-	p.signals = producer(cfg, cfg.SignalsTopic, r)
-	p.records = producer(cfg, cfg.DecisionsTopic, r)
+	p.topics = &kafka.Topics{Settings: cfg.Kafka, Security: b.kafka, Names: []string{cfg.SignalsTopic, cfg.DecisionsTopic}, Logger: log}
+	p.signals = producer(cfg, b.kafka, cfg.SignalsTopic, r)
+	p.records = producer(cfg, b.kafka, cfg.DecisionsTopic, r)
 	p.decisions = kafka.NewDecisions(p.records, log, r)
 	p.claims, p.copies = redis.NewPipeline(b.redis, flights), redis.NewPipeline(b.redis, flights)
 	p.intake = intake.New(intake.Config{
@@ -99,6 +100,6 @@ func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Regi
 	return p
 }
 
-func producer(cfg Config, topic string, r prometheus.Registerer) *stream.Producer {
-	return stream.NewProducer(stream.ProducerConfig{Brokers: cfg.KafkaBrokers, Topic: topic, ClientID: "storefront-edge", Compression: stream.Codec(cfg.Compression), Registerer: r})
+func producer(cfg Config, security stream.Security, topic string, r prometheus.Registerer) *stream.Producer {
+	return stream.NewProducer(stream.ProducerConfig{Brokers: cfg.KafkaBrokers, Security: security, Topic: topic, ClientID: "storefront-edge", Compression: stream.Codec(cfg.Compression), Registerer: r})
 }

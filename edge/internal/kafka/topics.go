@@ -19,6 +19,7 @@ const (
 // Topics makes sure of the named topics in the background: a process starts without Kafka.
 type Topics struct {
 	Settings settings.Kafka
+	Security stream.Security
 	Names    []string
 	Logger   *slog.Logger
 }
@@ -46,5 +47,5 @@ func (t *Topics) ensure(ctx context.Context) error {
 	for i, name := range t.Names {
 		topics[i] = stream.Topic{Name: name, Partitions: t.Settings.TopicPartitions, ReplicationFactor: t.Settings.ReplicationFactor}
 	}
-	return stream.EnsureTopics(ctx, t.Settings.KafkaBrokers, topics)
+	return stream.EnsureTopics(ctx, t.Settings.KafkaBrokers, t.Security, topics)
 }

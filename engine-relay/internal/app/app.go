@@ -4,6 +4,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -29,14 +30,15 @@ import (
 
 // App is a relay that is wired and not yet running.
 type App struct {
-	cfg     Config
-	logger  *slog.Logger
-	pool    *pgxpool.Pool
-	engine  *engine.Client // nil when none is configured
-	admin   *telemetry.Admin
-	tracing *tracing.Tracing // nil: none
-	works   works
-	halted  atomic.Pointer[error] // why nothing is read any more
+	cfg      Config
+	logger   *slog.Logger
+	pool     *pgxpool.Pool
+	engine   *engine.Client // nil when none is configured
+	admin    *telemetry.Admin
+	tracing  *tracing.Tracing // nil: none
+	security stream.Security
+	works    works
+	halted   atomic.Pointer[error] // why nothing is read any more
 }
 
 // New wires the relay. Nothing is connected or bound before Run.
@@ -49,12 +51,15 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 			return nil, err
 		}
 	}
+	if a.security, err = stream.NewSecurity(cfg.Kafka); err != nil {
+		return nil, fmt.Errorf("%s_%w", Prefix, err)
+	}
 	if a.pool, err = pg.Open(ctx, cfg.Postgres, "storefront-relay"); err != nil {
 		return nil, err
 	}
 	a.tracing = tracing.Open(tracing.Config{Endpoint: cfg.TraceEndpoint, Ratio: cfg.TraceRatio, Service: "engine-relay", Version: telemetry.Version(), Logger: logger})
 	registry := telemetry.NewRegistry("engine-relay")
-	a.works = wire(cfg, a.pool, a.engine, a.tracing, registry, logger)
+	a.works = wire(cfg, a.pool, a.engine, a.tracing, a.security, registry, logger)
 	a.admin = telemetry.NewAdmin(telemetry.AdminConfig{
 		Listen: cfg.AdminListen, Gatherer: registry, Logger: logger, Service: "engine-relay", Pprof: cfg.AdminPprof,
 	})
@@ -73,7 +78,7 @@ type works struct {
 	lag      *stream.Lag
 }
 
-func wire(cfg Config, pool *pgxpool.Pool, client *engine.Client, tracer *tracing.Tracing, registry prometheus.Registerer, logger *slog.Logger) works {
+func wire(cfg Config, pool *pgxpool.Pool, client *engine.Client, tracer *tracing.Tracing, security stream.Security, registry prometheus.Registerer, logger *slog.Logger) works {
 	store := postgres.New(pool)
 	signals, decisions := cfg.topics()
 	w := works{upkeep: upkeep.New(upkeep.Config{
@@ -107,11 +112,11 @@ func wire(cfg Config, pool *pgxpool.Pool, client *engine.Client, tracer *tracing
 		BatchSize: cfg.SinkBatch, Grace: sinkGrace,
 	})
 	w.stream = stream.NewConsumer(stream.ConsumerConfig{
-		Brokers: cfg.KafkaBrokers, Group: cfg.KafkaGroup, Topics: []string{signals, decisions}, Registerer: registry, Logger: logger,
+		Brokers: cfg.KafkaBrokers, Security: security, Group: cfg.KafkaGroup, Topics: []string{signals, decisions}, Registerer: registry, Logger: logger,
 		ClientID: "storefront-relay", AcceptLoss: cfg.AcceptLoss,
 	})
 	w.lag = stream.NewLag(stream.LagConfig{
-		Brokers: cfg.KafkaBrokers, Group: cfg.KafkaGroup, Topics: []string{signals, decisions}, Registerer: registry, Logger: logger, ClientID: "storefront-relay-lag",
+		Brokers: cfg.KafkaBrokers, Security: security, Group: cfg.KafkaGroup, Topics: []string{signals, decisions}, Registerer: registry, Logger: logger, ClientID: "storefront-relay-lag",
 	})
 	registry.MustRegister(pools.NewPostgres("relay", map[string]*pgxpool.Pool{"relay": pool}))
 	return w

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"storefront.internal/shared/settings"
+	"storefront.internal/shared/stream"
 	"storefront.internal/shared/telemetry"
 )
 
@@ -26,5 +27,5 @@ func MetricsReference() string {
 
 // registerMetrics registers every metric of the service, and connects to nothing.
 func registerMetrics(r prometheus.Registerer) {
-	wire(Config{}, nil, nil, nil, r, slog.New(slog.DiscardHandler))
+	wire(Config{}, nil, nil, nil, stream.Security{}, r, slog.New(slog.DiscardHandler))
 }

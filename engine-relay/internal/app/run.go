@@ -49,7 +49,7 @@ func (a *App) consume(ctx context.Context) error {
 	for _, name := range []string{signals, decisions} {
 		topics = append(topics, stream.Topic{Name: name, Partitions: a.cfg.TopicPartitions, ReplicationFactor: a.cfg.ReplicationFactor})
 	}
-	if err := stream.EnsureTopics(ctx, a.cfg.KafkaBrokers, topics); err != nil {
+	if err := stream.EnsureTopics(ctx, a.cfg.KafkaBrokers, a.security, topics); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}

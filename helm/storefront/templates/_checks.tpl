@@ -23,6 +23,9 @@
 {{- if and $v.caBundle.existingSecret $v.caBundle.existingConfigMap -}}
 {{- fail "caBundle: name a Secret or a ConfigMap, not both" -}}
 {{- end -}}
+{{- if ne (empty $v.kafka.sasl.mechanism) (empty $v.kafka.sasl.username) -}}
+{{- fail "kafka.sasl: a mechanism needs a username, and a username a mechanism" -}}
+{{- end -}}
 {{- if and $v.ingress.enabled (not $v.ingress.hosts) -}}
 {{- fail "ingress.hosts is required with ingress.enabled: without a host the surface would answer for every name" -}}
 {{- end -}}

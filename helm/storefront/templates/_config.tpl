@@ -21,6 +21,11 @@
 {{- $_ := set $config (printf "%s_KAFKA_BROKERS" $prefix) (join "," (required "kafka.brokers is required" $v.kafka.brokers)) -}}
 {{- $_ := set $config (printf "%s_KAFKA_TOPIC_PARTITIONS" $prefix) (toString $v.kafka.topicPartitions) -}}
 {{- $_ := set $config (printf "%s_KAFKA_REPLICATION_FACTOR" $prefix) (toString $v.kafka.replicationFactor) -}}
+{{- if $v.kafka.tls -}}
+{{- $_ := set $config (printf "%s_KAFKA_TLS" $prefix) "true" -}}
+{{- end -}}
+{{- $_ := set $config (printf "%s_KAFKA_SASL" $prefix) $v.kafka.sasl.mechanism -}}
+{{- $_ := set $config (printf "%s_KAFKA_USERNAME" $prefix) $v.kafka.sasl.username -}}
 {{- $_ := set $config (printf "%s_ENGINE_URL" $prefix) $v.engine.url -}}
 {{- end -}}
 {{- if eq .name "edge" -}}
@@ -69,6 +74,13 @@
 {{- if ne .name "relay" }}
 {{- with include "storefront.secretRef" (dict "root" .root "item" (dict "existingSecret" $v.redis.existingSecret "key" $v.redis.passwordKey) "shared" "" "auth" "redisPassword" "what" "redis" "needed" false) }}
 - name: {{ $prefix }}_REDIS_PASSWORD
+  valueFrom:
+    secretKeyRef: {{ . }}
+{{- end }}
+{{- end }}
+{{- if and (ne .name "control") $v.kafka.sasl.mechanism }}
+{{- with include "storefront.secretRef" (dict "root" .root "item" (dict "existingSecret" $v.kafka.sasl.existingSecret "key" $v.kafka.sasl.passwordKey) "shared" "" "auth" "kafkaPassword" "what" "kafka.sasl" "needed" true) }}
+- name: {{ $prefix }}_KAFKA_PASSWORD
   valueFrom:
     secretKeyRef: {{ . }}
 {{- end }}

@@ -1,0 +1,68 @@
+package stream
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/segmentio/kafka-go/sasl"
+	"github.com/segmentio/kafka-go/sasl/plain"
+	"github.com/segmentio/kafka-go/sasl/scram"
+
+	"storefront.internal/shared/settings"
+)
+
+// Security is how brokers are spoken to: TLS, and who we say that we are. The zero value is neither.
+type Security struct {
+	tls  *tls.Config
+	sasl sasl.Mechanism
+}
+
+// NewSecurity reads what the settings name. Its error never holds the password.
+func NewSecurity(s settings.Kafka) (Security, error) {
+	var out Security
+	if s.KafkaTLS {
+		out.tls = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	if s.KafkaCAFile != "" {
+		pool, err := authorities(s.KafkaCAFile)
+		if err != nil {
+			return Security{}, fmt.Errorf("KAFKA_CA_FILE: %w", err)
+		}
+		out.tls.RootCAs = pool
+	}
+	var err error
+	switch s.KafkaSASL {
+	case "":
+	case settings.SASLPlain:
+		out.sasl = plain.Mechanism{Username: s.KafkaUsername, Password: s.KafkaPassword.Reveal()}
+	case settings.SASLScram256:
+		out.sasl, err = scram.Mechanism(scram.SHA256, s.KafkaUsername, s.KafkaPassword.Reveal())
+	case settings.SASLScram512:
+		out.sasl, err = scram.Mechanism(scram.SHA512, s.KafkaUsername, s.KafkaPassword.Reveal())
+	default:
+		err = errors.New("unknown mechanism")
+	}
+	if err != nil { // the library's text may quote what it was given
+		return Security{}, errors.New("KAFKA_USERNAME or KAFKA_PASSWORD: not fit for " + s.KafkaSASL)
+	}
+	return out, nil
+}
+
+// authorities are the system's and those of the file.
+func authorities(file string) (*x509.CertPool, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		return nil, err
+	}
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, errors.New("holds no certificate")
+	}
+	return pool, nil
+}
