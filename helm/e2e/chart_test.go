@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,9 @@ func TestRelease(t *testing.T) {
 		t.Errorf("a second run of the migration changed the schema (%v):\n%s\n%s", err, after, again)
 	}
 
+	do("test", "shop", "--timeout=3m")
+	h.tested(t, ns)
+
 	do("rollback", "shop", "1", "--wait", "--timeout=5m")
 	h.serving(t, ns, "old")
 	if said, err := h.schema(h.old); err != nil {
@@ -75,6 +79,27 @@ func (h *house) made(t *testing.T, namespace string) {
 		if len(r.items("spec", "groups")) == 0 {
 			t.Error("the PrometheusRule has no groups")
 		}
+	}
+}
+
+// tested: the Job of `helm test` was admitted, found what it names, and ran the chart's script with the Service's address; helm took its
+// end for the result. Nothing listens behind a Service here: what the script says to a real edge is deploy/helmtest's.
+func (h *house) tested(t *testing.T, namespace string) {
+	t.Helper()
+	runs, waiting := h.jobs.of(namespace)
+	n := 0
+	for _, r := range runs {
+		if !r.isTest() {
+			continue
+		}
+		n++
+		base := "BASE_URL=http://shop-storefront-edge." + namespace + ".svc:80"
+		if r.err != nil || len(r.args) != 1 || !strings.Contains(r.args[0], "curl") || !slices.Contains(r.env, base) {
+			t.Errorf("%s: %v, %v, want %s", r.job, r.err, r.env, base)
+		}
+	}
+	if n != 1 || waiting != "" {
+		t.Errorf("%d Jobs of helm test, waiting: %s", n, waiting)
 	}
 }
 

@@ -28,10 +28,13 @@ type jobRunner struct {
 // jobRun is what became of a pod of a Job.
 type jobRun struct {
 	namespace, job, image string
-	args                  []string
+	args, env             []string
 	out                   string
 	err                   error
 }
+
+// isTest tells the Job of `helm test` from the migration's.
+func (r jobRun) isTest() bool { return strings.HasSuffix(r.job, "-test") }
 
 func newJobRunner(a *api, binaries map[string]string) *jobRunner {
 	return &jobRunner{api: a, binaries: binaries, waiting: map[string]string{}, seen: map[string]bool{}}
@@ -74,7 +77,7 @@ func (r *jobRunner) look(p object) {
 
 func (r *jobRunner) run(p object, env []string) {
 	c := p.items("spec", "containers")[0]
-	done := jobRun{namespace: p.namespace(), job: p.text("metadata", "labels", "batch.kubernetes.io/job-name"), image: c.text("image")}
+	done := jobRun{namespace: p.namespace(), job: p.text("metadata", "labels", "batch.kubernetes.io/job-name"), image: c.text("image"), env: env}
 	for _, a := range asList(c.at("args")) {
 		done.args = append(done.args, fmt.Sprint(a))
 	}
