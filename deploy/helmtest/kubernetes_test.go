@@ -38,6 +38,7 @@ func newJudge(t *testing.T) *judge {
 	for _, crds := range []string{
 		filepath.Join(module(t, prometheusModule), "example/prometheus-operator-crd/monitoring.coreos.com_*.yaml"),
 		filepath.Join(module(t, kedaModule), "config/crd/bases/keda.sh_scaledobjects.yaml"),
+		filepath.Join(module(t, kedaModule), "config/crd/bases/keda.sh_triggerauthentications.yaml"),
 		filepath.Join(module(t, gatewayModule), "config/crd/standard/gateway.networking.k8s.io_*.yaml"),
 		filepath.Join(module(t, externalModule), "config/crds/bases/external-secrets.io_*.yaml"),
 	} {
@@ -222,7 +223,10 @@ func TestExamplesFitTheirValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := map[string]bool{"storefront-pg-ca ca.crt": true} // CloudNativePG makes it for a Cluster named storefront-pg
+	made := map[string]bool{
+		"storefront-pg-ca ca.crt":   true, // CloudNativePG makes it for a Cluster named storefront-pg
+		"storefront-kafka password": true, // Strimzi makes it for the KafkaUser storefront-kafka
+	}
 	for _, o := range objects(t, string(text)) {
 		for _, entry := range list[map[string]any](o.at("spec", "data")) {
 			made[o.str("spec", "target", "name")+" "+object(entry).str("secretKey")] = true

@@ -117,7 +117,7 @@ func encodeAttributes(all []attribute.KeyValue) []keyValue {
 		case attribute.BOOL:
 			out[i].Value = map[string]any{"boolValue": a.Value.AsBool()}
 		default:
-			out[i].Value = map[string]any{"stringValue": a.Value.Emit()}
+			out[i].Value = map[string]any{"stringValue": a.Value.String()}
 		}
 	}
 	return out
