@@ -23,7 +23,7 @@ type Config struct {
 	settings.Redis
 	settings.Kafka
 	settings.Telemetry
-	Compression  string          `envconfig:"KAFKA_COMPRESSION" default:"lz4" desc:"how records are compressed on their way to Kafka: none, snappy, lz4 or zstd"`
+	Compression  string          `envconfig:"KAFKA_COMPRESSION" default:"snappy" desc:"how records are compressed on their way to Kafka: none, snappy, lz4 or zstd"`
 	DecisionKeys settings.Secret `envconfig:"DECISION_KEYS" required:"true" desc:"keys of Decision ids, kid:base64[,kid:base64…]; the first mints, all verify; the same for every edge, and kept as long as Decisions are"`
 
 	RatePerKey     float64        `envconfig:"RATE_PER_KEY" default:"5000" desc:"signals and reads a second of one storefront key, over all replicas"`
