@@ -36,6 +36,7 @@ type Decisions struct {
 	outcomes *prometheus.CounterVec
 	ctx      context.Context // ends when Close gives up
 	giveUp   context.CancelFunc
+	closing  chan struct{} // closed when Close begins: nothing is tried again
 
 	mu     sync.Mutex
 	closed bool
@@ -46,7 +47,7 @@ var _ recommend.Recorder = (*Decisions)(nil)
 
 // NewDecisions returns a recorder. Close it after the last Record.
 func NewDecisions(p Producer, log *slog.Logger, r prometheus.Registerer) *Decisions {
-	d := &Decisions{producer: p, log: log, room: make(chan struct{}, maxUnderWay),
+	d := &Decisions{producer: p, log: log, room: make(chan struct{}, maxUnderWay), closing: make(chan struct{}),
 		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "storefront_edge_decisions_recorded_total",
 			Help: "Served Decisions on their way into Kafka, by outcome: acknowledged, refused, unknown, dropped (too many under way)."},
 			[]string{"outcome"})}
@@ -81,7 +82,7 @@ func (d *Decisions) produce(value []byte) {
 	ctx, cancel := context.WithTimeout(d.ctx, produceTimeout)
 	defer cancel()
 	outcome, err := d.producer.Produce(ctx, value)
-	for pause := firstPause; err != nil && sleep(ctx, pause); pause = min(2*pause, longestPause) {
+	for pause := firstPause; err != nil && d.rest(ctx, pause); pause = min(2*pause, longestPause) {
 		outcome, err = d.producer.Produce(ctx, value)
 	}
 	d.outcomes.WithLabelValues(outcome.String()).Inc()
@@ -90,22 +91,26 @@ func (d *Decisions) produce(value []byte) {
 	}
 }
 
-// sleep reports false when the context ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
+// rest waits before another attempt. It reports false when there shall be none.
+func (d *Decisions) rest(ctx context.Context, pause time.Duration) bool {
+	t := time.NewTimer(pause)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
-		return false
+	case <-d.closing:
 	case <-t.C:
 		return true
 	}
+	return false
 }
 
-// Close takes no more Decisions and waits for those under way, until ctx ends.
+// Close takes no more Decisions, tries none again, and waits for those under way, until ctx ends.
 func (d *Decisions) Close(ctx context.Context) error {
 	d.mu.Lock()
-	d.closed = true
+	if !d.closed {
+		d.closed = true
+		close(d.closing)
+	}
 	d.mu.Unlock()
 	done := make(chan struct{})
 	go func() {

@@ -81,18 +81,23 @@ func TestDecisionsAreProduced(t *testing.T) {
 	}
 }
 
+// What never arrives is given up and counted: when its time is over, and as soon as the recorder is closed.
 func TestFailuresAreCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := &producer{outcome: stream.Refused, err: errors.New("x")}
 		d := newDecisions(p)
 		d.Record(decision("home"))
-		began := time.Now()
-		if err := d.Close(t.Context()); err != nil || d.counted("refused") != 1 {
-			t.Errorf("%v, %v counted", err, d.counted("refused"))
+		time.Sleep(produceTimeout)
+		synctest.Wait()
+		if d.counted("refused") != 1 || len(p.values) < 5 {
+			t.Errorf("%v counted after %d attempts", d.counted("refused"), len(p.values))
 		}
-		if took := time.Since(began); took != produceTimeout || len(p.values) < 5 {
-			t.Errorf("given up after %v and %d attempts", took, len(p.values))
+		d.Record(decision("home"))
+		synctest.Wait()
+		began := time.Now()
+		if err := d.Close(t.Context()); err != nil || time.Since(began) != 0 || d.counted("refused") != 2 {
+			t.Errorf("close: %v after %v, %v counted", err, time.Since(began), d.counted("refused"))
 		}
 	})
 }
@@ -105,8 +110,13 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 			p := &producer{outcome: outcome, err: errors.New("x"), fails: 3}
 			d := newDecisions(p)
 			d.Record(decision("home"))
-			if err := d.Close(t.Context()); err != nil || d.counted("acknowledged") != 1 || len(p.values) != 4 || d.counted(outcome.String()) != 0 {
-				t.Errorf("%v, %v: %d attempts, %v acknowledged", outcome, err, len(p.values), d.counted("acknowledged"))
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if d.counted("acknowledged") != 1 || len(p.values) != 4 || d.counted(outcome.String()) != 0 {
+				t.Errorf("%v: %d attempts, %v acknowledged", outcome, len(p.values), d.counted("acknowledged"))
+			}
+			if err := d.Close(t.Context()); err != nil {
+				t.Error(err)
 			}
 		})
 	}
