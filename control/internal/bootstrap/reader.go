@@ -28,9 +28,10 @@ type asking struct {
 }
 
 type answer struct {
-	page   provider.Page
-	number int64
-	err    error
+	page     provider.Page
+	number   int64
+	err      error
+	panicked any // it is the reader's, who has somebody to recover it
 }
 
 func newReader(ctx context.Context, store Store, of shop.Opened) *reader {
@@ -46,6 +47,9 @@ func (r *reader) read(e catalog.Entity, at provider.Cursor) (provider.Page, int6
 	}
 	got := <-r.ahead.answer
 	r.ahead = nil
+	if got.panicked != nil {
+		panic(got.panicked)
+	}
 	return got.page, got.number, got.err
 }
 
@@ -54,13 +58,14 @@ func (r *reader) begin(e catalog.Entity, at provider.Cursor) {
 	a := &asking{e, at, make(chan answer, 1)}
 	r.ahead = a
 	go func() {
-		number, err := r.numbers.NextFetch(r.ctx)
-		if err != nil {
-			a.answer <- answer{err: err}
-			return
+		var got answer
+		defer func() {
+			got.panicked = recover()
+			a.answer <- got
+		}()
+		if got.number, got.err = r.numbers.NextFetch(r.ctx); got.err == nil {
+			got.page, got.err = r.shop.Adapter.Page(r.ctx, r.shop.Store, e, time.Time{}, at)
 		}
-		page, err := r.shop.Adapter.Page(r.ctx, r.shop.Store, e, time.Time{}, at)
-		a.answer <- answer{page, number, err}
 	}()
 }
 

@@ -91,3 +91,24 @@ func TestReadAheadEnds(t *testing.T) {
 		}
 	})
 }
+
+// broken is a shop whose pages cannot be read without a panic.
+type broken struct{ provider.Adapter }
+
+func (broken) Page(context.Context, provider.Store, catalog.Entity, time.Time, provider.Cursor) (provider.Page, error) {
+	panic("broken")
+}
+
+// An adapter's panic ends the job that reads, which is recovered, and not the process.
+func TestReadAheadPanics(t *testing.T) {
+	t.Parallel()
+	r := newReader(t.Context(), &counter{}, shop.Opened{Adapter: broken{}})
+	defer r.close()
+	defer func() {
+		if got := recover(); got != "broken" {
+			t.Errorf("recovered %v", got)
+		}
+	}()
+	_, _, err := r.read(catalog.Product, "a")
+	t.Errorf("read: %v", err)
+}
