@@ -374,10 +374,10 @@ func TestProducerStalledBrokerAndCutConnections(t *testing.T) {
 			}
 		})
 	}
-	for range 6 { // the fault's times are the subject here
+	for range 6 { // the fault's times are the subject here: a stall outlasts the callers' patience
 		time.Sleep(150 * time.Millisecond)
 		w.stall.Store(true)
-		time.Sleep(250 * time.Millisecond)
+		time.Sleep(450 * time.Millisecond)
 		w.cut()
 		w.stall.Store(false)
 	}

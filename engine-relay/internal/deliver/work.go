@@ -71,7 +71,11 @@ func (w *Worker) serve(ctx context.Context, q deliveries.TakeQuery) (bool, error
 	q.RelayID, q.Credential = w.cfg.RelayID, w.cfg.Engine.Credential()
 	q.MaxBytes, q.Lease, q.DecisionWait = w.cfg.BatchBytes, w.cfg.Lease, w.cfg.DecisionWait
 	ends, seen := time.Now().Add(w.cfg.Lease), w.refusals.Load()
-	lease, err := w.cfg.Store.Take(ctx, q)
+	var lease *deliveries.Lease
+	err := w.withTimeout(context.WithoutCancel(ctx), func(ctx context.Context) (err error) { // a stop amid the COMMIT would leave a lease that nobody has
+		lease, err = w.cfg.Store.Take(ctx, q)
+		return err
+	})
 	if errors.Is(err, deliveries.ErrBlocked) {
 		return false, nil
 	}
