@@ -1,39 +1,19 @@
 package tracing
 
 import (
-	"bytes"
 	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"storefront.internal/shared/testkit"
 )
 
-// lines is a log that several goroutines write.
-type lines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 func TestSpansReachACollector(t *testing.T) {
 	t.Parallel()
-	c, log := testkit.NewCollector(t), &lines{}
+	c, log := testkit.NewCollector(t), &testkit.Log{}
 	tracing := Open(Config{Endpoint: c.URL + "/", Ratio: 1, Service: "edge", Version: "1.2.3", Logger: slog.New(slog.NewTextHandler(log, nil))})
 	began := time.Now()
 	span := tracing.Server(sampled)
@@ -70,7 +50,7 @@ func TestSpansReachACollector(t *testing.T) {
 // A collector that refuses costs nobody anything but its spans: the log is told once, and what it is sent later arrives.
 func TestACollectorThatRefuses(t *testing.T) {
 	t.Parallel()
-	c, log := testkit.NewCollector(t), &lines{}
+	c, log := testkit.NewCollector(t), &testkit.Log{}
 	c.Answer(http.StatusServiceUnavailable)
 	tracing := Open(Config{Endpoint: c.URL, Ratio: 1, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	for range 3 {

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -10,7 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -41,25 +39,8 @@ type bundle struct {
 	cfg    Config
 	db     *pgxpool.Pool // a superuser's
 	redis  *goredis.Client
-	log    *syncBuffer
+	log    *testkit.Log
 	keyset string
-}
-
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
 
 // river names what jobs.Migrate adds to the template of test databases.
@@ -97,7 +78,7 @@ func startBundle(t *testing.T, superURL, redisAddr, prefix string, change ...fun
 	for _, c := range change {
 		c(&cfg)
 	}
-	b := &bundle{t: t, cfg: cfg, log: &syncBuffer{}, keyset: string(keyset), db: testkit.Pool(t, superURL)}
+	b := &bundle{t: t, cfg: cfg, log: &testkit.Log{}, keyset: string(keyset), db: testkit.Pool(t, superURL)}
 	b.redis = goredis.NewClient(&goredis.Options{Addr: testRedis(t)})
 	t.Cleanup(func() { _ = b.redis.Close() })
 	b.app = b.run(cfg)

@@ -1,14 +1,12 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +24,7 @@ import (
 	"storefront.internal/shared/ident"
 	"storefront.internal/shared/problem"
 	"storefront.internal/shared/storekey"
+	"storefront.internal/shared/testkit"
 )
 
 // The canaries: none of them may show up in a log line, a metric or a problem.
@@ -207,25 +206,8 @@ func (f *fake) Dead(_ context.Context, q deliveries.DeadQuery) (deliveries.DeadP
 type bundle struct {
 	api      *API
 	fake     *fake
-	log      *syncBuffer
+	log      *testkit.Log
 	registry *prometheus.Registry
-}
-
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
 
 func newBundle(t *testing.T, tokens principal.Tokens) *bundle {
@@ -234,7 +216,7 @@ func newBundle(t *testing.T, tokens principal.Tokens) *bundle {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, log, registry := &fake{}, &syncBuffer{}, prometheus.NewRegistry()
+	f, log, registry := &fake{}, &testkit.Log{}, prometheus.NewRegistry()
 	f.raw, f.snapshot = `{"id": 1 }`, snapshotOf(catalog.Product, "")
 	f.results = []observation.Result{{Status: observation.Accepted, ObservationID: "obs_1", EntityID: "itm_1"}}
 	f.view = deliveries.View{ReadAt: at(), Worker: deliveries.Worker{State: deliveries.Running}}

@@ -111,26 +111,9 @@ type edge struct {
 	redis    *goredis.Client
 	postgres *link
 	cache    *link
-	log      *safeBuffer
+	log      *testkit.Log
 	stop     context.CancelFunc
 	ended    chan error
-}
-
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
 
 // prepare makes the stores and the configuration; run starts the edge.
@@ -142,7 +125,7 @@ func prepare(t *testing.T) *edge {
 		t.Fatal(err)
 	}
 	redisAddr, prefix := testkit.Redis(t)
-	e := &edge{t: t, owner: testkit.Pool(t, database), redis: goredis.NewClient(&goredis.Options{Addr: redisAddr}), log: &safeBuffer{},
+	e := &edge{t: t, owner: testkit.Pool(t, database), redis: goredis.NewClient(&goredis.Options{Addr: redisAddr}), log: &testkit.Log{},
 		postgres: newLink(t, u.Host), cache: newLink(t, redisAddr)}
 	t.Cleanup(func() { _ = e.redis.Close() })
 	u.Host = e.postgres.addr()

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,6 +23,7 @@ import (
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/problem"
 	"storefront.internal/shared/storekey"
+	"storefront.internal/shared/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -50,31 +50,14 @@ type harness struct {
 	secret  string // of con_mine, with all scopes
 	foreign string // of con_other
 	reader  string // of con_mine, catalog:read only
-	log     *lockedLog
+	log     *testkit.Log
 	metrics *prometheus.Registry
-}
-
-type lockedLog struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lockedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // start serves with fakes for everything behind the transport.
 func start(t *testing.T, change ...func(*Config)) *harness {
 	t.Helper()
-	h := &harness{t: t, keys: &keys{grants: map[string]storekey.Grant{}}, signals: &signals{size: 2}, recs: &recommendations{}, items: &items{docs: map[itemread.Key]*itemread.Document{}}, log: &lockedLog{},
+	h := &harness{t: t, keys: &keys{grants: map[string]storekey.Grant{}}, signals: &signals{size: 2}, recs: &recommendations{}, items: &items{docs: map[itemread.Key]*itemread.Document{}}, log: &testkit.Log{},
 		secret: storekey.NewSecret(), foreign: storekey.NewSecret(), reader: storekey.NewSecret(), metrics: prometheus.NewRegistry()}
 	h.keys.grants[h.secret] = storekey.Grant{KeyID: "key_a", ConnectionID: "con_mine", StoreID: "str_mine", Scopes: storekey.AllScopes()}
 	h.keys.grants[h.foreign] = storekey.Grant{KeyID: "key_b", ConnectionID: "con_other", StoreID: "str_other", Scopes: storekey.AllScopes()}

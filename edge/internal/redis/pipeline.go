@@ -22,7 +22,7 @@ var errNotSent = errors.New("redis: pipeline was not sent")
 // Pipeline sends the commands of concurrent requests together: group commit. A request that finds a free flight sends
 // its commands at once, in its own goroutine. While all flights are out, requests gather; the flight that comes back
 // hands its place to the first who waits, who sends for all. So an idle edge adds no delay, and a busy one needs few
-// connections and few system calls. There is no goroutine and nothing to stop.
+// connections and few system calls. There is no goroutine; Close ends what is left of the connections.
 type Pipeline struct {
 	carrier carrier
 	budget  time.Duration
