@@ -113,7 +113,8 @@ func TestEngineHangsAfterEffect(t *testing.T) {
 	x.relay("RELAY_ENGINE_TIMEOUT=500ms")
 	s := x.newShop()
 	d := s.recommend(edge)
-	x.engine.Behave(engine.Behaviours{Interactions: engine.Behaviour{AfterEffect: true, HangMS: 30_000}})
+	// Only to this shop: what other scenarios sent must not stop delivery before its batch comes.
+	x.engine.Behave(engine.Behaviours{Interactions: engine.Behaviour{ConnectionID: s.connection, AfterEffect: true, HangMS: 30_000}})
 	batch := cartBatch(d, 10)
 	s.must(edge, batch)
 	eventually(t, 30*time.Second, "unconfirmed creations", func() error {

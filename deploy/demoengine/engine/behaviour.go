@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,6 +22,8 @@ const (
 
 // Behaviour is how one call answers. The zero value is normal.
 type Behaviour struct {
+	// ConnectionID keeps the behaviour to requests that name this connection; empty, it is everybody's.
+	ConnectionID string `json:"connection_id"`
 	// Status answers this instead of doing the work; with AfterEffect, after doing it.
 	Status int `json:"status"`
 	// HangMS waits so long before anything is answered, or until the caller gives up.
@@ -72,10 +75,13 @@ func (e *Engine) changeBehaviour(w http.ResponseWriter, r *http.Request) {
 }
 
 // takeBehaviour answers how to treat one request and counts it.
-func (e *Engine) takeBehaviour(name call) Behaviour {
+func (e *Engine) takeBehaviour(name call, body []byte) Behaviour {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	b := e.behaviours[name]
+	if b.ConnectionID != "" && !bytes.Contains(body, []byte(strconv.Quote(b.ConnectionID))) {
+		return Behaviour{}
+	}
 	if b.Times == 1 {
 		e.behaviours[name] = Behaviour{}
 	} else if b.Times > 1 {

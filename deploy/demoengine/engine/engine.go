@@ -76,7 +76,7 @@ func (e *Engine) call(name call, do work) http.Handler {
 			writeJSON(w, http.StatusRequestEntityTooLarge, problem{"payload_too_large"})
 			return
 		}
-		b := e.takeBehaviour(name)
+		b := e.takeBehaviour(name, body)
 		status, answer := 0, any(nil)
 		if b.AfterEffect {
 			status, answer = do(body, b)

@@ -101,6 +101,11 @@ func TestBehaviour(t *testing.T) {
 	if s, a, err := b.post("/v1/interactions", "right", one); s != 200 || err != nil || !strings.HasPrefix(a, "<") {
 		t.Errorf("a page: %d %s %v", s, a, err)
 	}
+	behave(`{"interactions":{"connection_id":"con_1","status":503,"times":1}}`, 204)
+	if s, a, err := b.post("/v1/interactions", "right", strings.ReplaceAll(one, "con_1", "con_10")); s != 200 || err != nil {
+		t.Errorf("another connection: %d %s %v", s, a, err)
+	}
+	send(503)
 	behave(`{}`, 204)
 	send(200)
 	for id, want := range map[string]int{"sig_1": 204, "sig_2": 404} {
@@ -114,7 +119,7 @@ func TestBehaviour(t *testing.T) {
 	for _, r := range b.engine.Receipts(0) {
 		got += r.Result + " "
 	}
-	if want := "rejected created exists exists exists "; got != want {
+	if want := "rejected created exists exists created exists "; got != want {
 		t.Errorf("receipts %q, want %q", got, want)
 	}
 }
