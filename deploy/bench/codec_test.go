@@ -20,10 +20,10 @@ func BenchmarkCompression(b *testing.B) {
 		}
 		first(b, edge.address, drive.NewBatch(who, random(4), time.Now()))
 	}
-	redis, kafka := redisPid(b, s.settings.RedisAddr), brokerPid(b)
+	under := s.backing()
 	for round := range rounds + 1 {
 		for _, c := range cases {
-			c.turn(b, who, redis, kafka, round > 0)
+			c.turn(b, who, under, round > 0)
 		}
 	}
 	for _, c := range cases {

@@ -30,6 +30,17 @@ type intake struct {
 	redis, kafka            []float64 // processor time of the stores for one request
 }
 
+// backing is what the programs stand on.
+type backing struct {
+	redis, kafka int // process ids
+	memory       *memory
+}
+
+func (s *stack) backing() backing {
+	s.b.Helper()
+	return backing{redisPid(s.b, s.settings.RedisAddr), brokerPid(s.b), newMemory(s.b, s.settings.RedisAddr)}
+}
+
 // noQuota keeps the limits at work and out of the way.
 var noQuota = []string{"EDGE_RATE_PER_KEY=100000000", "EDGE_RATE_PER_ADDRESS=100000000", "EDGE_RATE_BURST=100000000"}
 
@@ -49,22 +60,22 @@ func BenchmarkIntake(b *testing.B) {
 	if base, found := s.baseEdge(noQuota...); found {
 		cases = append(cases, &intake{name: "edge of the base", node: base})
 	}
-	redis, kafka := redisPid(b, s.settings.RedisAddr), brokerPid(b)
+	under := s.backing()
 	for round := range rounds + 1 {
 		for _, c := range cases {
-			c.turn(b, who, redis, kafka, round > 0) // the first one warms
+			c.turn(b, who, under, round > 0) // the first one warms
 		}
 	}
 	profile(b, edge, "intake", func() {
 		for range 3 { // a profile has a hundred samples a second
-			cases[2].turn(b, who, redis, kafka, false)
+			cases[2].turn(b, who, under, false)
 		}
 	})
 	for _, c := range cases {
 		c.row(b, cases)
 	}
 	goals(cases, residentOf(b, edge.Pid()))
-	open(b, edge, who, median(cases[2].rates)/2)
+	open(b, edge, who, under.memory, median(cases[2].rates)/2)
 	b.ReportMetric(0, "ns/op") // one run is one measurement, longer than a benchmark's second
 }
 
@@ -101,9 +112,10 @@ func (c *intake) row(b *testing.B, cases []*intake) {
 }
 
 // turn sends for a while and keeps the figures when they count.
-func (c *intake) turn(b *testing.B, who drive.Shopper, redis, kafka int, counts bool) {
+func (c *intake) turn(b *testing.B, who drive.Shopper, under backing, counts bool) {
 	b.Helper()
-	own, r, k := c.cpu(b), cpuOf(b, redis), cpuOf(b, kafka)
+	under.memory.forget(b)
+	own, r, k := c.cpu(b), cpuOf(b, under.redis), cpuOf(b, under.kafka)
 	found, err := drive.Closed(c.load(who), 2*turn)
 	check(b, err)
 	if !counts {
@@ -111,7 +123,7 @@ func (c *intake) turn(b *testing.B, who drive.Shopper, redis, kafka int, counts 
 	}
 	each := func(used time.Duration) float64 { return float64(used) / float64(len(found.Took)) }
 	c.rates = append(c.rates, found.Rate())
-	c.cpus, c.redis, c.kafka = append(c.cpus, each(c.cpu(b)-own)), append(c.redis, each(cpuOf(b, redis)-r)), append(c.kafka, each(cpuOf(b, kafka)-k))
+	c.cpus, c.redis, c.kafka = append(c.cpus, each(c.cpu(b)-own)), append(c.redis, each(cpuOf(b, under.redis)-r)), append(c.kafka, each(cpuOf(b, under.kafka)-k))
 	c.p50s, c.p99s = append(c.p50s, float64(found.Percentile(50))), append(c.p99s, float64(found.Percentile(99)))
 }
 
@@ -139,10 +151,11 @@ func (c *intake) load(who drive.Shopper) drive.Case {
 }
 
 // open sends at a fixed rate and prints what requests took from when they were due.
-func open(b *testing.B, edge node, who drive.Shopper, rate float64) {
+func open(b *testing.B, edge node, who drive.Shopper, m *memory, rate float64) {
 	b.Helper()
 	var p50s, p99s []float64
 	for round := range rounds {
+		m.forget(b)
 		c := intake{node: edge}
 		found, err := drive.Open(c.load(who), rate, 3*turn)
 		check(b, err)

@@ -106,8 +106,8 @@ WHERE d.connection_id = $1 AND d.kind = 1 AND d.id = f.id`
 	rewriteWaiting = `
 UPDATE delivery.entries AS e
 SET body = f.body
-FROM unnest($2::smallint[], $3::bigint[], $4::bytea[]) AS f (lane, seq, body)
-WHERE e.connection_id = $1 AND e.kind = 1 AND e.lane = f.lane AND e.seq = f.seq`
+FROM unnest($2::smallint[], $4::bigint[], $3::bytea[]) AS f (lane, seq, body)
+WHERE e.connection_id = $1 AND e.kind = 1 AND e.lane = f.lane AND e.seq ` + near + ` AND e.seq = f.seq`
 )
 
 // RewriteDead rewrites the next of the dead. more is false when there are none behind it.
@@ -261,7 +261,7 @@ func (r Rewrite) waiting(ctx context.Context, tx pgx.Tx, found rewritten) error 
 	if len(found.seqs) == 0 {
 		return nil
 	}
-	_, err := tx.Exec(ctx, rewriteWaiting, r.ConnectionID, found.lanes, found.seqs, found.bodies)
+	_, err := tx.Exec(ctx, rewriteWaiting, r.ConnectionID, found.lanes, found.bodies, found.seqs)
 	return err
 }
 
