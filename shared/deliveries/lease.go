@@ -48,6 +48,15 @@ type Lease struct {
 	Entries []Leased
 }
 
+// last is the greatest place in the lane that the lease holds.
+func (l *Lease) last() int64 {
+	last := int64(0)
+	for i := range l.Entries {
+		last = max(last, l.Entries[i].Seq)
+	}
+	return last
+}
+
 // Leased is one delivery under a lease. Its Body never differs from what an earlier lease gave.
 type Leased struct {
 	Seq      int64

@@ -194,12 +194,16 @@ func (t *tally) delay(ctx context.Context, tx pgx.Tx) error {
 	return tx.SendBatch(ctx, b).Close()
 }
 
-// giveBack runs after the lane's row is locked, so what it does not see of the lane's entries, the compactor wakes.
+// giveBack runs after the lane's row is locked, so what it does not see of the lane's entries, the compactor wakes. It looks
+// behind $7, where the lease ended, first: what was delivered lies dead before that until it is vacuumed.
 const giveBack = `
 UPDATE delivery.lanes AS l
 SET leased_until = '-infinity', leased_by = NULL, flight = '{}',
     unconfirmed = ARRAY(SELECT DISTINCT u FROM unnest(l.unconfirmed || $4::bigint[]) AS u WHERE u <> ALL ($5) ORDER BY u),
-    ready = EXISTS (SELECT FROM delivery.entries e WHERE e.connection_id = $1 AND e.kind = $2 AND e.lane = $3),
+    ready = CASE
+        WHEN EXISTS (SELECT FROM delivery.entries e WHERE e.connection_id = $1 AND e.kind = $2 AND e.lane = $3 AND e.seq > $7) THEN true
+        ELSE EXISTS (SELECT FROM delivery.entries e WHERE e.connection_id = $1 AND e.kind = $2 AND e.lane = $3)
+    END,
     not_before = greatest(now() + $6::interval, (
         SELECT min(e.not_before)
         FROM delivery.entries e
@@ -217,7 +221,7 @@ func (t *tally) finish(ctx context.Context, tx pgx.Tx) error {
 	}
 	l := t.lease
 	b := &pgx.Batch{}
-	b.Queue(giveBack, l.ConnectionID, int16(l.Kind), l.Lane, notNull(t.newly), notNull(slices.Concat(gone, t.moved)), micros(t.st.Rest))
+	b.Queue(giveBack, l.ConnectionID, int16(l.Kind), l.Lane, notNull(t.newly), notNull(slices.Concat(gone, t.moved)), micros(t.st.Rest), l.last())
 	queueDelta(b, l, d)
 	return tx.SendBatch(ctx, b).Close()
 }

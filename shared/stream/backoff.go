@@ -25,3 +25,13 @@ func (b *backoff) wait(ctx context.Context) {
 	}
 	b.pause = min(2*b.pause, backoffMax)
 }
+
+// fetchRest is what a fetcher that has read its partition to the end leaves between two fetches: else each record would cost one.
+const fetchRest = 20 * time.Millisecond
+
+func rest(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(fetchRest):
+	}
+}

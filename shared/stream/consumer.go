@@ -211,6 +211,9 @@ func (c *Consumer) fetchLoop(ctx context.Context, client *kafka.Client, a *Assig
 			f.covered = batch.to
 			a.deliver(ctx, batch)
 			pause.reset()
+			if batch.to >= batch.HighWatermark {
+				rest(ctx)
+			}
 		case batch.to > batch.from: // control batches only
 			a.state[at].fetched.Store(batch.to)
 		case batch.HighWatermark > f.next: // more is there, and nothing came

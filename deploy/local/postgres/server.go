@@ -125,7 +125,7 @@ func arguments(cfg Config, data string) []string {
 	args := []string{"-D", data, "-p", fmt.Sprint(cfg.Port)}
 	settings := []string{
 		"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=300", "shared_buffers=128MB",
-		"max_wal_size=2GB", "timezone=UTC", "log_min_messages=warning",
+		"max_wal_size=2GB", "autovacuum_naptime=5s", "timezone=UTC", "log_min_messages=warning",
 	}
 	if !cfg.Durable {
 		// Commits still reach the operating system before they are answered, so that kill -9 loses nothing.

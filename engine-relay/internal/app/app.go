@@ -109,7 +109,7 @@ func wire(cfg Config, pool *pgxpool.Pool, client *engine.Client, tracer *tracing
 	w.recorder = record.New(recorder)
 	w.consume = consume.New(consume.Config{
 		Recorder: w.recorder, Logger: logger, Registerer: registry, Decisions: decisions, Workers: cfg.SinkWorkers,
-		BatchSize: cfg.SinkBatch, Grace: sinkGrace,
+		BatchSize: cfg.SinkBatch, Linger: sinkLinger, Grace: sinkGrace,
 	})
 	w.stream = stream.NewConsumer(stream.ConsumerConfig{
 		Brokers: cfg.KafkaBrokers, Security: security, Group: cfg.KafkaGroup, Topics: []string{signals, decisions}, Registerer: registry, Logger: logger,
@@ -121,6 +121,9 @@ func wire(cfg Config, pool *pgxpool.Pool, client *engine.Client, tracer *tracing
 	registry.MustRegister(pools.NewPostgres("relay", map[string]*pgxpool.Pool{"relay": pool}))
 	return w
 }
+
+// sinkLinger is what a transaction waits for more to store: with it, a relay at a moderate rate needs a part of the processor time.
+const sinkLinger = 50 * time.Millisecond
 
 // sinkGrace is how long a transaction may go on after its partitions went to another relay, or after the stop.
 const sinkGrace = 3 * time.Second

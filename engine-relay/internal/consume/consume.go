@@ -37,6 +37,7 @@ type Config struct {
 	Decisions  string        // the topic of Decisions; every other one is of signals
 	Workers    int           // transactions at a time
 	BatchSize  int           // signals and Decisions of a transaction
+	Linger     time.Duration // how long a transaction's first record waits for others: a transaction of few costs nearly what one of many does
 	Grace      time.Duration // how long a transaction may go on after its generation ended
 }
 
@@ -130,6 +131,8 @@ type run struct {
 	loads      chan *load
 	current    *load
 	halted     map[place]bool // of gather alone
+	linger     *time.Timer    // of gather alone: runs since the current load's first record
+	ripe       bool           // of gather alone: it has run out
 	behind     atomic.Bool    // the last commit failed
 }
 

@@ -140,6 +140,37 @@ func TestAnIdleSinkTakesAtOnceAndABusyOneGathers(t *testing.T) {
 	})
 }
 
+// TestALoadWaitsForOthers: a transaction begins a while after its first record, not after its last, and at once when it is full.
+func TestALoadWaitsForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, s := &group{batches: make(chan stream.Batch, 100)}, &sink{}
+		c := consumer(s, 1, 10)
+		c.cfg.Linger = time.Second
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- c.Consume(ctx, g) }()
+		for i := range 2 {
+			g.batches <- records(0, i, 1)
+			time.Sleep(600 * time.Millisecond)
+			synctest.Wait()
+		}
+		equal(t, "transactions after the first one's second", s.seen(), []int{2})
+		g.batches <- records(0, 2, 4)
+		synctest.Wait()
+		g.batches <- records(1, 6, 6)
+		synctest.Wait()
+		equal(t, "transactions with a full one", s.seen(), []int{2, 10})
+		g.batches <- records(0, 12, 3)
+		time.Sleep(999 * time.Millisecond)
+		synctest.Wait()
+		equal(t, "transactions before the next one's second", s.seen(), []int{2, 10})
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
+
 // TestABatchIsDoneWhenAllItsTransactionsAre: the parts of one batch end in the wrong order.
 func TestABatchIsDoneWhenAllItsTransactionsAre(t *testing.T) {
 	t.Parallel()

@@ -5,8 +5,9 @@
 //	fetchers ──▶ gather ──▶ worker ──▶ record.Record ──▶ Done
 //	                └─────▶ worker ──▶ record.Record ──▶ Done
 //
-// When the workers are idle a record leaves at once; under load a load grows while they are busy. A record of a newer
-// schema version halts its partition, and that alone, until another relay reads it: nothing of it is skipped.
+// A load leaves a short while after its first record came, sooner when it is full; while the workers are busy it grows.
+// A record of a newer schema version halts its partition, and that alone, until another relay reads it: nothing of it
+// is skipped.
 //
 // The package refuses to look into records (package record does) and to talk to Kafka (package stream of shared does).
 package consume

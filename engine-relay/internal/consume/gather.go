@@ -2,6 +2,7 @@ package consume
 
 import (
 	"context"
+	"time"
 
 	"storefront.internal/engine-relay/internal/record"
 	"storefront.internal/shared/stream"
@@ -13,10 +14,12 @@ type place struct {
 	partition int
 }
 
-// gather fills loads and hands them to the workers. What is there at once goes together, up to a transaction's size;
-// a worker that is free takes it, and while none is it grows.
+// gather fills loads and hands them to the workers. What comes within the linger goes together, up to a transaction's size;
+// a worker that is free takes it then, and while none is it grows.
 func (r *run) gather(ctx context.Context) {
-	r.current = &load{batch: &record.Batch{}}
+	r.linger = time.NewTimer(r.cfg.Linger)
+	defer r.linger.Stop()
+	r.begin()
 	for ctx.Err() == nil {
 		if !r.full() {
 			select {
@@ -36,20 +39,28 @@ func (r *run) gather(ctx context.Context) {
 	}
 }
 
-// next waits for more records or for a free worker, whichever comes first. It reports false at the end.
+// begin makes an empty load the current one.
+func (r *run) begin() {
+	r.current, r.ripe = &load{batch: &record.Batch{}}, false
+	r.linger.Stop()
+}
+
+// next waits for more records, for the load's time, or for a free worker, whichever comes first. It reports false at the end.
 func (r *run) next(ctx context.Context) bool {
 	in, out := r.generation.Batches(), r.loads
 	if r.full() {
 		in = nil
 	}
-	if r.current.batch.Size() == 0 {
+	if r.current.batch.Size() == 0 || !r.ripe && !r.full() {
 		out = nil
 	}
 	select {
 	case <-ctx.Done():
 		return false
+	case <-r.linger.C:
+		r.ripe = true
 	case out <- r.current:
-		r.current = &load{batch: &record.Batch{}}
+		r.begin()
 	case b, open := <-in:
 		if !open {
 			r.send(ctx)
@@ -70,7 +81,7 @@ func (r *run) send(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 	case r.loads <- r.current:
-		r.current = &load{batch: &record.Batch{}}
+		r.begin()
 	}
 }
 
@@ -101,6 +112,9 @@ func (r *run) add(ctx context.Context, b stream.Batch) {
 }
 
 func (r *run) addRecord(p place, rec *stream.Rec) error {
+	if r.current.batch.Size() == 0 {
+		r.linger.Reset(r.cfg.Linger)
+	}
 	m := record.Message{Topic: p.topic, Partition: p.partition, Offset: rec.Offset, Value: rec.Value, Trace: rec.Trace}
 	if p.topic == r.cfg.Decisions {
 		return r.current.batch.AddDecision(m)
