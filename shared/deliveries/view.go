@@ -45,7 +45,8 @@ type Slice struct {
 }
 
 // selectView reads counts and open deltas, the dead by minute with the window's first minute counted exactly, and the
-// oldest delivery by one probe per lane of a connection that has any. It never scans what waits.
+// oldest delivery by one probe per lane of a connection that has any; an aside's row is there before its first delivery
+// is, so that the asides of most connections cost nothing. It never scans what waits.
 const selectView = `
 WITH span AS (
     SELECT now() - interval '24 hours' AS opens,
@@ -75,11 +76,15 @@ SELECT s.connection_id, s.pending, s.unconfirmed, s.dead, oldest.created_at, now
 FROM sums s
 LEFT JOIN LATERAL (
     SELECT min(head.created_at) AS created_at
-    FROM generate_series(0, 15) AS n
+    FROM (
+        SELECT n::smallint AS lane FROM generate_series(0, 7) AS n
+        UNION ALL
+        SELECT l.lane FROM delivery.lanes l WHERE l.connection_id = s.connection_id AND l.kind = $1 AND l.lane >= 8
+    ) lanes
     CROSS JOIN LATERAL (
         SELECT e.created_at
         FROM delivery.entries e
-        WHERE e.connection_id = s.connection_id AND e.kind = $1 AND e.lane = n::smallint
+        WHERE e.connection_id = s.connection_id AND e.kind = $1 AND e.lane = lanes.lane
         ORDER BY e.seq
         LIMIT 1
     ) head
