@@ -52,11 +52,12 @@ func newStores(t *testing.T) *stores {
 	s := &stores{server: server, database: "helmtest_" + hex.EncodeToString(b), redis: redis, kafka: kafka}
 	s.owner = s.database + "_owner"
 	s.exec(t, `DO $$ DECLARE name text; BEGIN
-		PERFORM pg_advisory_lock(hashtext('storefront helmtest roles'));
 		FOREACH name IN ARRAY ARRAY['storefront_edge', 'storefront_relay', 'storefront_control'] LOOP
-			IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) THEN EXECUTE format('CREATE ROLE %I NOLOGIN', name); END IF;
+			BEGIN
+				EXECUTE format('CREATE ROLE %I NOLOGIN', name);
+			EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; -- the cluster is everybody's
+			END;
 		END LOOP;
-		PERFORM pg_advisory_unlock(hashtext('storefront helmtest roles'));
 	END $$`)
 	s.exec(t, fmt.Sprintf("CREATE ROLE %s LOGIN NOSUPERUSER NOCREATEROLE PASSWORD 'p/w:1@'", s.owner))
 	s.exec(t, fmt.Sprintf("CREATE DATABASE %s OWNER %s", s.database, s.owner))
