@@ -46,6 +46,7 @@ const (
 	finishWithin = 2 * time.Minute
 	quietWithin  = 6 * time.Minute
 	drainLimit   = time.Minute
+	idleWithin   = time.Minute // a server keeps the goroutines of ended connections for a while
 )
 
 // run is a run under way.
@@ -193,8 +194,25 @@ func (r *run) targets() collect.Targets {
 	return t
 }
 
+// idle waits until the processes have let go of the clients' connections, as long as it takes at the most: the judge looks then.
+func (r *run) idle(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, idleWithin)
+	defer cancel()
+	for topology.Sleep(ctx, time.Second) == nil {
+		now, err := collect.Goroutines(ctx, r.targets())
+		grown := err != nil
+		for process, n := range now {
+			grown = grown || n > r.rested[process]+check.Growth
+		}
+		if !grown {
+			return
+		}
+	}
+}
+
 // judge reads everything and has it checked.
 func (r *run) judge(ctx context.Context, path string, drain time.Duration) error {
+	r.idle(ctx)
 	state, err := collect.Read(ctx, r.targets())
 	if err != nil {
 		return err

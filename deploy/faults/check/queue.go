@@ -54,8 +54,8 @@ func (r *run) gauges() {
 	}
 }
 
-// growth is how many more goroutines than at rest a process may have: connections that are kept for a while.
-const growth = 200
+// Growth is how many more goroutines than at rest a process may have: connections that are kept for a while.
+const Growth = 200
 
 // rest is S10.
 func (r *run) rest() {
@@ -78,7 +78,7 @@ func (r *run) rest() {
 	}
 	for process, samples := range r.state.Metrics {
 		before, known := r.opt.Goroutines[process]
-		if now := samples["go_goroutines"]; known && now > before+growth {
+		if now := samples["go_goroutines"]; known && now > before+Growth {
 			r.found("S10", "goroutines have grown", fmt.Sprintf("%s: %v, before %v", process, now, before))
 		}
 		for sample, v := range samples {
