@@ -19,19 +19,14 @@ func newBackoff() *backoff { return &backoff{pause: backoffMin} }
 func (b *backoff) reset() { b.pause = backoffMin }
 
 func (b *backoff) wait(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(b.pause/2 + rand.N(b.pause)):
-	}
+	sleep(ctx, b.pause/2+rand.N(b.pause))
 	b.pause = min(2*b.pause, backoffMax)
 }
 
-// fetchRest is what a fetcher that has read its partition to the end leaves between two fetches: else each record would cost one.
-const fetchRest = 20 * time.Millisecond
-
-func rest(ctx context.Context) {
+// sleep waits for the time or the context's end.
+func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
-	case <-time.After(fetchRest):
+	case <-time.After(d):
 	}
 }

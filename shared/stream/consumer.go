@@ -212,7 +212,7 @@ func (c *Consumer) fetchLoop(ctx context.Context, client *kafka.Client, a *Assig
 			a.deliver(ctx, batch)
 			pause.reset()
 			if batch.to >= batch.HighWatermark {
-				rest(ctx)
+				sleep(ctx, fetchRest)
 			}
 		case batch.to > batch.from: // control batches only
 			a.state[at].fetched.Store(batch.to)

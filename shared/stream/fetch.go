@@ -32,6 +32,9 @@ type Rec struct {
 // fetchWait is how long the broker holds a fetch that finds nothing.
 const fetchWait = 500 * time.Millisecond
 
+// fetchRest is what a fetcher that has read its partition to the end leaves between two fetches: else each record would cost one.
+const fetchRest = 20 * time.Millisecond
+
 // fetcher reads one partition from next on.
 type fetcher struct {
 	client    *kafka.Client

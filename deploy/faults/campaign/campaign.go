@@ -194,7 +194,7 @@ func (r *run) targets() collect.Targets {
 	return t
 }
 
-// idle waits until the processes have let go of the clients' connections, as long as it takes at the most: the judge looks then.
+// idle waits until the processes have let go of the clients' connections, or had idleWithin for it: the judge looks then.
 func (r *run) idle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, idleWithin)
 	defer cancel()
@@ -202,7 +202,7 @@ func (r *run) idle(ctx context.Context) {
 		now, err := collect.Goroutines(ctx, r.targets())
 		grown := err != nil
 		for process, n := range now {
-			grown = grown || n > r.rested[process]+check.Growth
+			grown = grown || check.Grown(r.rested, process, n)
 		}
 		if !grown {
 			return

@@ -54,8 +54,14 @@ func (r *run) gauges() {
 	}
 }
 
-// Growth is how many more goroutines than at rest a process may have: connections that are kept for a while.
-const Growth = 200
+// growth is how many more goroutines than at rest a process may have: connections that are kept for a while.
+const growth = 200
+
+// Grown says whether a process has more goroutines than it may have, of one that was there at rest.
+func Grown(rested map[string]float64, process string, now float64) bool {
+	before, known := rested[process]
+	return known && now > before+growth
+}
 
 // rest is S10.
 func (r *run) rest() {
@@ -77,9 +83,8 @@ func (r *run) rest() {
 		r.found("H9", fmt.Sprintf("PostgreSQL had to end %d deadlocks", n), "")
 	}
 	for process, samples := range r.state.Metrics {
-		before, known := r.opt.Goroutines[process]
-		if now := samples["go_goroutines"]; known && now > before+Growth {
-			r.found("S10", "goroutines have grown", fmt.Sprintf("%s: %v, before %v", process, now, before))
+		if now := samples["go_goroutines"]; Grown(r.opt.Goroutines, process, now) {
+			r.found("S10", "goroutines have grown", fmt.Sprintf("%s: %v, before %v", process, now, r.opt.Goroutines[process]))
 		}
 		for sample, v := range samples {
 			if strings.Contains(sample, "_panics_total") && v > 0 {
