@@ -18,9 +18,8 @@ import (
 // readme runs the commands of a section in a folder with this demo.env, as a new user does.
 func readme(t *testing.T, section, env string) (answer, said string) {
 	t.Helper()
-	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("SKIPPED: curl is not installed")
-	}
+	_, err := exec.LookPath("curl")
+	unavailable(t, err)
 	text, err := os.ReadFile(filepath.Join(shared.project.Root, "README.md"))
 	check(t, err)
 	_, rest, found := strings.Cut(string(text), "\n## "+section+"\n")

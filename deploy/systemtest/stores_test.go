@@ -102,7 +102,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// unavailable skips where a real server cannot be had, and fails where one is required.
+// unavailable skips where what a scenario needs cannot be had, and fails where it is required.
 func unavailable(t *testing.T, err error) {
 	t.Helper()
 	if err == nil {
@@ -111,7 +111,7 @@ func unavailable(t *testing.T, err error) {
 	if os.Getenv("REQUIRE_REAL") == "1" {
 		t.Fatalf("REQUIRE_REAL=1: %v", err)
 	}
-	t.Skipf("SKIPPED: needs servers of its own: %v", err)
+	t.Skipf("SKIPPED: needs what is not here: %v", err)
 }
 
 func port(t *testing.T) int {
