@@ -8,10 +8,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// candidate is a delivery that Take chose. awaited: its body is frozen by this lease.
+// candidate is a delivery that Take chose. awaited: its body is frozen by this lease. place counts from the lane's first, which
+// is 1; it is 0 where that was not looked at.
 type candidate struct {
 	Leased
 	awaited bool
+	place   int64
 }
 
 // near names the span of the deliveries $4 in their lane. The tables change too fast for their statistics: without a span the
@@ -19,7 +21,7 @@ type candidate struct {
 const near = `BETWEEN (SELECT min(s) FROM unnest($4::bigint[]) AS s) AND (SELECT max(s) FROM unnest($4::bigint[]) AS s)`
 
 const selectUnconfirmed = `
-SELECT seq, id, body, attempts, extract(epoch FROM now() - created_at)::float8, coalesce(traceparent, ''), false, NULL::text
+SELECT seq, id, body, attempts, extract(epoch FROM now() - created_at)::float8, coalesce(traceparent, ''), false, 0::bigint, NULL::text
 FROM delivery.entries
 WHERE connection_id = $1 AND kind = $2 AND lane = $3 AND seq ` + near + ` AND seq = ANY ($4) AND (lane < 8 OR not_before <= now())
 ORDER BY seq
@@ -30,9 +32,9 @@ LIMIT $5`
 // comes, with thousands of signals, must not have all of them looked at in every turn. The other LIMIT keeps the search for a
 // Decision one by its whole key.
 const selectInOrder = `
-SELECT e.seq, e.id, e.body, e.attempts, extract(epoch FROM now() - e.created_at)::float8, coalesce(e.traceparent, ''), e.awaits IS NOT NULL, d.engine_ids
+SELECT e.seq, e.id, e.body, e.attempts, extract(epoch FROM now() - e.created_at)::float8, coalesce(e.traceparent, ''), e.awaits IS NOT NULL, e.place, d.engine_ids
 FROM (
-    SELECT *
+    SELECT *, row_number() OVER (ORDER BY seq) AS place
     FROM delivery.entries
     WHERE connection_id = $1 AND kind = $2 AND lane = $3
     ORDER BY seq
@@ -52,7 +54,7 @@ LIMIT $5`
 const lookAhead = 2000
 
 const selectAlone = `
-SELECT seq, id, body, attempts, extract(epoch FROM now() - created_at)::float8, coalesce(traceparent, ''), false, NULL::text
+SELECT seq, id, body, attempts, extract(epoch FROM now() - created_at)::float8, coalesce(traceparent, ''), false, 0::bigint, NULL::text
 FROM delivery.entries
 WHERE connection_id = $1 AND kind = $2 AND lane = $3 AND lane >= 8 AND not_before <= now()
 ORDER BY not_before
@@ -88,7 +90,7 @@ func candidates(ctx context.Context, tx pgx.Tx, q TakeQuery, sql string, args ..
 		var c candidate
 		var engineIDs []byte
 		var waited float64
-		if err := rows.Scan(&c.Seq, &c.ID, &c.Body, &c.Attempts, &waited, &c.Traceparent, &c.awaited, &engineIDs); err != nil {
+		if err := rows.Scan(&c.Seq, &c.ID, &c.Body, &c.Attempts, &waited, &c.Traceparent, &c.awaited, &c.place, &engineIDs); err != nil {
 			return nil, err
 		}
 		c.Waited = time.Duration(max(waited, 0) * float64(time.Second))

@@ -6,7 +6,8 @@ import (
 )
 
 // compact folds deltas into the counts and wakes lanes, in one statement. ON CONFLICT locks a lane's row before it
-// looks at it, so a lane that is being put to sleep at this moment is woken after it. Rows are taken in the order of
+// looks at it, so a lane that is being put to sleep at this moment is woken after it; how old its first entry is, nobody knows then,
+// whatever a relay of the release before left in the row. Rows are taken in the order of
 // their keys everywhere, so compactors do not deadlock.
 const compact = `
 WITH gone AS (
@@ -39,7 +40,7 @@ WITH gone AS (
     CROSS JOIN generate_series(0, 7) AS n
     WHERE s.lanes & (1 << n) <> 0
     ORDER BY s.connection_id, s.kind, n
-    ON CONFLICT (connection_id, kind, lane) DO UPDATE SET ready = true WHERE NOT l.ready
+    ON CONFLICT (connection_id, kind, lane) DO UPDATE SET ready = true, oldest_at = '-infinity' WHERE NOT l.ready
     RETURNING 1
 )
 SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM woken)`

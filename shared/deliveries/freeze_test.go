@@ -99,3 +99,23 @@ func TestDecisionWithoutEngineIDs(t *testing.T) {
 		t.Errorf("body %s, want %s", l.Entries[0].Body, want)
 	}
 }
+
+// TestWhoAwaitsIsTheOldest: who is passed over stays the lane's first, however many are delivered from behind it.
+func TestWhoAwaitsIsTheOldest(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	dec, _ := decision(t)
+	q.enqueue(awaiting(dec, "sig_1"))
+	first := q.view().Total.OldestPendingAt
+	second := interaction(shop, dec, "sig_2") // of the same lane
+	for range 3 {
+		q.enqueue(second, second)
+		l := q.mustTake()
+		q.settle(l, delivered(l)[:1]...)
+		q.recount()
+		if at := q.view().Total.OldestPendingAt; !at.Equal(first) {
+			t.Fatalf("the oldest is of %v, want %v, of who awaits", at, first)
+		}
+		q.due()
+	}
+}

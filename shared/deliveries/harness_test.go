@@ -79,6 +79,20 @@ func (q *queue) compact() {
 	}
 }
 
+// date dates every lane that waits, and reports how many were not dated before.
+func (q *queue) date() int {
+	q.t.Helper()
+	const undated = `SELECT count(*) FROM delivery.lanes WHERE ready AND leased_by IS NULL AND oldest_at = '-infinity'`
+	n := scan[int](q, undated)
+	for more := true; more; {
+		var err error
+		if more, err = q.relay.DateLanes(context.Background()); err != nil {
+			q.t.Fatal(err)
+		}
+	}
+	return n - scan[int](q, undated)
+}
+
 func (q *queue) take(tq deliveries.TakeQuery) *deliveries.Lease {
 	q.t.Helper()
 	l, err := q.relay.Take(context.Background(), tq)

@@ -2,6 +2,7 @@ package deliveries
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"storefront.internal/shared/ident"
@@ -46,15 +47,21 @@ type Lease struct {
 	// Probe: the credential is refused, and this lease's first request tries it again.
 	Probe   bool
 	Entries []Leased
+	// whole: of what waited in the lane when it was leased, all that comes before the last entry is in Entries.
+	whole bool
 }
 
-// last is the greatest place in the lane that the lease holds.
-func (l *Lease) last() int64 {
-	last := int64(0)
-	for i := range l.Entries {
-		last = max(last, l.Entries[i].Seq)
+// after is the place in the lane where what is left of it begins, when those are gone: 0 if that is not known.
+func (l *Lease) after(gone []int64) int64 {
+	if !l.whole {
+		return 0
 	}
-	return last
+	for i := range l.Entries {
+		if !slices.Contains(gone, l.Entries[i].Seq) {
+			return l.Entries[i].Seq
+		}
+	}
+	return l.Entries[len(l.Entries)-1].Seq + 1
 }
 
 // Leased is one delivery under a lease. Its Body never differs from what an earlier lease gave.

@@ -38,6 +38,7 @@ func TestLifecycle(t *testing.T) {
 			"":        m.check,
 			"enqueue": m.add,
 			"compact": func(*rapid.T) { q.compact() },
+			"date":    func(*rapid.T) { q.date() },
 			"take":    m.lease,
 			"settle":  m.finish,
 			"expire":  m.expireAll,

@@ -123,3 +123,75 @@ func TestOneSettlesPerFence(t *testing.T) {
 		q.recount()
 	}
 }
+
+// TestDatesAreTrue: lanes are dated while they are in turns and woken; whenever all pause, a lane that is dated names its first entry.
+func TestDatesAreTrue(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	const rounds, per = 300, 4
+	var step sync.RWMutex // held for reading by whoever takes a step
+	var busy sync.WaitGroup
+	var written, finished atomic.Bool
+	loop := func(do func() error) {
+		busy.Go(func() {
+			for !finished.Load() {
+				step.RLock()
+				err := do()
+				step.RUnlock()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	ctx := context.Background()
+	for range 2 {
+		loop(func() error {
+			tq := query()
+			tq.Limit = 1 + rand.IntN(2*per)
+			l, err := q.relay.Take(ctx, tq)
+			if err != nil || l == nil {
+				return err
+			}
+			_, err = q.relay.Settle(ctx, l, settlement(delivered(l)[rand.IntN(2)*rand.IntN(len(l.Entries)):]...))
+			return err
+		})
+	}
+	loop(func() error { _, err := q.relay.Compact(ctx); return err })
+	loop(func() error { _, err := q.relay.DateLanes(ctx); return err })
+	busy.Go(func() {
+		defer written.Store(true)
+		for r := range rounds {
+			var entries []deliveries.Entry
+			for i := range per {
+				entries = append(entries, interaction(shop, fmt.Sprint("dec_", rand.IntN(3)), fmt.Sprintf("sig_%d_%d", r, i)))
+			}
+			step.RLock()
+			err := pgx.BeginFunc(ctx, q.pools.relay, func(tx pgx.Tx) error { return deliveries.Enqueue(ctx, tx, entries) })
+			step.RUnlock()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	dated := 0
+	for !written.Load() && !t.Failed() {
+		step.Lock()
+		dated += scan[int](q, `SELECT count(*) FROM delivery.lanes WHERE oldest_at > '-infinity'`)
+		if n := scan[int](q, `
+			SELECT count(*) FROM delivery.lanes l WHERE l.ready AND l.oldest_at > '-infinity' AND l.oldest_at IS DISTINCT FROM (
+				SELECT e.created_at FROM delivery.entries e
+				WHERE e.connection_id = l.connection_id AND e.kind = l.kind AND e.lane = l.lane ORDER BY e.seq LIMIT 1)`); n != 0 {
+			t.Errorf("%d lanes name another time than that of their first entry", n)
+		}
+		q.recount()
+		step.Unlock()
+	}
+	finished.Store(true)
+	busy.Wait()
+	if dated == 0 {
+		t.Error("no lane was ever dated")
+	}
+}

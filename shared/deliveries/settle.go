@@ -159,7 +159,8 @@ const wakeAside = `
 INSERT INTO delivery.lanes AS l (connection_id, kind, lane, ready, not_before, unconfirmed)
 VALUES ($1, $2, $3::smallint + 8, true, now() + $4::interval, $5)
 ON CONFLICT (connection_id, kind, lane) DO UPDATE
-SET ready = true, not_before = least(l.not_before, excluded.not_before), unconfirmed = l.unconfirmed || excluded.unconfirmed`
+SET ready = true, not_before = least(l.not_before, excluded.not_before), unconfirmed = l.unconfirmed || excluded.unconfirmed,
+    oldest_at = '-infinity'`
 
 // delay counts the failures that are left, and moves aside what must be retried alone.
 func (t *tally) delay(ctx context.Context, tx pgx.Tx) error {
@@ -195,19 +196,23 @@ func (t *tally) delay(ctx context.Context, tx pgx.Tx) error {
 }
 
 // giveBack runs after the lane's row is locked, so what it does not see of the lane's entries, the compactor wakes. It looks
-// behind $7, where the lease ended, first: what was delivered lies dead before that until it is vacuumed.
+// from $7 on, where what is left of the lease begins, first: what was delivered lies dead before that until it is vacuumed.
 const giveBack = `
 UPDATE delivery.lanes AS l
 SET leased_until = '-infinity', leased_by = NULL, flight = '{}',
     unconfirmed = ARRAY(SELECT DISTINCT u FROM unnest(l.unconfirmed || $4::bigint[]) AS u WHERE u <> ALL ($5) ORDER BY u),
-    ready = CASE
-        WHEN EXISTS (SELECT FROM delivery.entries e WHERE e.connection_id = $1 AND e.kind = $2 AND e.lane = $3 AND e.seq > $7) THEN true
-        ELSE EXISTS (SELECT FROM delivery.entries e WHERE e.connection_id = $1 AND e.kind = $2 AND e.lane = $3)
-    END,
+    ready = head.created_at IS NOT NULL,
+    oldest_at = coalesce(head.created_at, '-infinity'),
     not_before = greatest(now() + $6::interval, (
         SELECT min(e.not_before)
         FROM delivery.entries e
         WHERE e.connection_id = $1 AND e.kind = $2 AND e.lane = $3 AND e.lane >= 8))
+FROM (
+    SELECT coalesce(
+        (SELECT e.created_at FROM delivery.entries e WHERE e.connection_id = $1 AND e.kind = $2 AND e.lane = $3 AND e.seq >= $7 ORDER BY e.seq LIMIT 1),
+        (SELECT e.created_at FROM delivery.entries e WHERE e.connection_id = $1 AND e.kind = $2 AND e.lane = $3 ORDER BY e.seq LIMIT 1)
+    ) AS created_at
+) head
 WHERE l.connection_id = $1 AND l.kind = $2 AND l.lane = $3`
 
 // finish gives the lane back and writes the delta.
@@ -220,8 +225,9 @@ func (t *tally) finish(ctx context.Context, tx pgx.Tx) error {
 		}
 	}
 	l := t.lease
+	left := slices.Concat(gone, t.moved)
 	b := &pgx.Batch{}
-	b.Queue(giveBack, l.ConnectionID, int16(l.Kind), l.Lane, notNull(t.newly), notNull(slices.Concat(gone, t.moved)), micros(t.st.Rest), l.last())
+	b.Queue(giveBack, l.ConnectionID, int16(l.Kind), l.Lane, notNull(t.newly), notNull(left), micros(t.st.Rest), l.after(left))
 	queueDelta(b, l, d)
 	return tx.SendBatch(ctx, b).Close()
 }

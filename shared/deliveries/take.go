@@ -141,10 +141,11 @@ func (l *lane) recover() int {
 const restLane = `
 UPDATE delivery.lanes AS l
 SET fence = l.fence + 1, flight = '{}', unconfirmed = $4, served_at = now(), leased_until = '-infinity', leased_by = NULL,
-    ready = head.waits,
-    not_before = CASE WHEN l.lane < 8 AND head.waits THEN now() + $5::interval ELSE coalesce(head.due, '-infinity') END
+    ready = head.created_at IS NOT NULL,
+    oldest_at = coalesce(head.created_at, '-infinity'),
+    not_before = CASE WHEN l.lane < 8 AND head.created_at IS NOT NULL THEN now() + $5::interval ELSE coalesce(head.due, '-infinity') END
 FROM (
-    SELECT EXISTS (SELECT FROM delivery.entries WHERE connection_id = $1 AND kind = $2 AND lane = $3) AS waits,
+    SELECT (SELECT created_at FROM delivery.entries WHERE connection_id = $1 AND kind = $2 AND lane = $3 ORDER BY seq LIMIT 1) AS created_at,
            (SELECT min(not_before) FROM delivery.entries WHERE connection_id = $1 AND kind = $2 AND lane = $3 AND lane >= 8) AS due
 ) head
 WHERE l.connection_id = $1 AND l.kind = $2 AND l.lane = $3`
@@ -171,6 +172,7 @@ WHERE e.connection_id = $1 AND e.kind = $2 AND e.lane = $3 AND e.seq ` + near + 
 // grant writes the lease down: the fence, the flight and the frozen bodies.
 func grant(ctx context.Context, tx pgx.Tx, q TakeQuery, l *lane, chosen []candidate, sent int) error {
 	l.Fence++
+	l.whole = chosen[len(chosen)-1].place == int64(len(chosen))
 	var frozen []int64
 	var bodies [][]byte
 	for _, c := range chosen {

@@ -44,9 +44,9 @@ type Slice struct {
 	UnconfirmedCreations int64
 }
 
-// selectView reads counts and open deltas, the dead by minute with the window's first minute counted exactly, and the
-// oldest delivery by one probe per lane of a connection that has any; an aside's row is there before its first delivery
-// is, so that the asides of most connections cost nothing. It never scans what waits.
+// selectView reads counts and open deltas, the dead by minute with the window's first minute counted exactly, and the oldest
+// delivery as the lanes know it. Where a lane does not, or an open delta has yet to wake it, its first entry is looked up. What
+// waits is never scanned.
 const selectView = `
 WITH span AS (
     SELECT now() - interval '24 hours' AS opens,
@@ -71,24 +71,41 @@ WITH span AS (
     SELECT connection_id, sum(pending)::bigint AS pending, sum(unconfirmed)::bigint AS unconfirmed, sum(dead)::bigint AS dead
     FROM parts
     GROUP BY connection_id
-)
-SELECT s.connection_id, s.pending, s.unconfirmed, s.dead, oldest.created_at, now()
-FROM sums s
-LEFT JOIN LATERAL (
-    SELECT min(head.created_at) AS created_at
+), told AS (
+    SELECT connection_id, lane, oldest_at
+    FROM delivery.lanes
+    WHERE kind = $1 AND ready AND oldest_at > '-infinity'
+), untold AS (
+    SELECT connection_id, lane
+    FROM delivery.lanes
+    WHERE kind = $1 AND ready AND oldest_at = '-infinity'
+    UNION
+    SELECT connection_id, n::smallint
+    FROM delivery.deltas
+    CROSS JOIN generate_series(0, 7) AS n
+    WHERE kind = $1 AND lanes & (1 << n) <> 0
+    EXCEPT
+    SELECT connection_id, lane FROM told
+), oldest AS (
+    SELECT connection_id, min(at) AS at
     FROM (
-        SELECT n::smallint AS lane FROM generate_series(0, 7) AS n
+        SELECT connection_id, oldest_at AS at FROM told
         UNION ALL
-        SELECT l.lane FROM delivery.lanes l WHERE l.connection_id = s.connection_id AND l.kind = $1 AND l.lane >= 8
-    ) lanes
-    CROSS JOIN LATERAL (
-        SELECT e.created_at
-        FROM delivery.entries e
-        WHERE e.connection_id = s.connection_id AND e.kind = $1 AND e.lane = lanes.lane
-        ORDER BY e.seq
-        LIMIT 1
-    ) head
-) oldest ON s.pending > 0
+        SELECT u.connection_id, head.created_at
+        FROM untold u
+        CROSS JOIN LATERAL (
+            SELECT e.created_at
+            FROM delivery.entries e
+            WHERE e.connection_id = u.connection_id AND e.kind = $1 AND e.lane = u.lane
+            ORDER BY e.seq
+            LIMIT 1
+        ) head
+    ) heads
+    GROUP BY connection_id
+)
+SELECT s.connection_id, s.pending, s.unconfirmed, s.dead, CASE WHEN s.pending > 0 THEN o.at END, now()
+FROM sums s
+LEFT JOIN oldest o USING (connection_id)
 WHERE s.pending <> 0 OR s.dead <> 0
 ORDER BY s.connection_id`
 

@@ -23,6 +23,7 @@ type Store interface {
 	Heartbeat(ctx context.Context, r deliveries.Relay) error
 	Stopped(ctx context.Context, relayID string) error
 	Compact(ctx context.Context) (deliveries.Compacted, error)
+	DateLanes(ctx context.Context) (more bool, err error)
 	ViewOf(ctx context.Context, k deliveries.Kind) (deliveries.View, error)
 }
 
@@ -49,6 +50,7 @@ type Config struct {
 	LaneBackoff  Backoff       // 1 s to 15 s, of a lane and of the breaker
 	Poll         time.Duration // 200 ms: how often an idle worker looks
 	Compact      time.Duration // 100 ms: how often deltas are folded without a nudge
+	Date         time.Duration // 1 s: how often lanes that wait for a turn are dated
 	Heartbeat    time.Duration // 3 s
 	StopGrace    time.Duration // 5 s: how long a request may go on after the stop
 }
@@ -104,6 +106,7 @@ func withDefaults(c Config) Config {
 	orTime(&c.LaneBackoff.Max, 15*time.Second)
 	orTime(&c.Poll, 200*time.Millisecond)
 	orTime(&c.Compact, 100*time.Millisecond)
+	orTime(&c.Date, time.Second)
 	orTime(&c.Heartbeat, 3*time.Second)
 	orTime(&c.StopGrace, 5*time.Second)
 	c.Lease = max(c.Lease, 2*c.Timeout+leaseMargin)
@@ -136,6 +139,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { w.beat(ctx) })
 	wg.Go(func() { w.compact(ctx) })
+	wg.Go(func() { w.date(ctx) })
 	if w.cfg.Engine != nil {
 		for range w.cfg.Workers {
 			wg.Go(func() { w.work(ctx) })
@@ -185,6 +189,19 @@ func (w *Worker) compact(ctx context.Context) {
 			w.wakeAll()
 		}
 		if !done.More() && !sleep(ctx, w.cfg.Compact, w.nudge) || ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// date keeps the queue's view from having to look up what waits.
+func (w *Worker) date(ctx context.Context) {
+	for {
+		more, err := w.cfg.Store.DateLanes(ctx)
+		if err != nil && ctx.Err() == nil {
+			w.log.Error("lanes could not be dated", "error", err)
+		}
+		if !more && !sleep(ctx, w.cfg.Date, nil) || ctx.Err() != nil {
 			return
 		}
 	}

@@ -82,6 +82,10 @@ func (f *fakeStore) Stopped(context.Context, string) error {
 	f.stopped = true
 	return nil
 }
+
+// DateLanes implements Store.
+func (f *fakeStore) DateLanes(context.Context) (bool, error) { return false, nil }
+
 func (f *fakeStore) Compact(context.Context) (deliveries.Compacted, error) {
 	defer f.lock()()
 	n := f.woken
