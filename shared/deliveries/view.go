@@ -81,9 +81,9 @@ WITH span AS (
     WHERE kind = $1 AND ready AND oldest_at = '-infinity'
     UNION
     SELECT connection_id, n::smallint
-    FROM delivery.deltas
+    FROM (SELECT connection_id, bit_or(lanes) AS lanes FROM delivery.deltas WHERE kind = $1 GROUP BY connection_id) filled
     CROSS JOIN generate_series(0, 7) AS n
-    WHERE kind = $1 AND lanes & (1 << n) <> 0
+    WHERE lanes & (1 << n) <> 0
     EXCEPT
     SELECT connection_id, lane FROM told
 ), oldest AS (
