@@ -7,32 +7,33 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// dateLanes looks up the first entries before it locks a lane. The fence tells whether the lane was in a turn meanwhile, and
-// nothing leaves a lane but in a turn. It waits for no lane, so that nobody who waits for it can wait for ever.
+// lockUndated waits for no lane, so that nobody who waits for it can wait for ever. It passes over lanes that were woken for what is
+// delivered already.
+const lockUndated = `
+SELECT l.connection_id, l.kind, l.lane
+FROM delivery.lanes l
+CROSS JOIN LATERAL (
+    SELECT
+    FROM delivery.entries e
+    WHERE e.connection_id = l.connection_id AND e.kind = l.kind AND e.lane = l.lane
+    LIMIT 1
+) waits
+WHERE l.ready AND l.leased_by IS NULL AND l.oldest_at = '-infinity'
+LIMIT $1
+FOR UPDATE OF l SKIP LOCKED`
+
+// dateLanes begins after the lanes are locked: until they are free again, nothing leaves them, and who moves an entry to an aside
+// takes its date away.
 const dateLanes = `
-WITH first AS MATERIALIZED (
-    SELECT l.connection_id, l.kind, l.lane, l.fence, head.created_at
-    FROM delivery.lanes l
-    CROSS JOIN LATERAL (
-        SELECT e.created_at
-        FROM delivery.entries e
-        WHERE e.connection_id = l.connection_id AND e.kind = l.kind AND e.lane = l.lane
-        ORDER BY e.seq
-        LIMIT 1
-    ) head
-    WHERE l.ready AND l.leased_by IS NULL AND l.oldest_at = '-infinity'
-    LIMIT $1
-), free AS MATERIALIZED (
-    SELECT l.connection_id, l.kind, l.lane, first.created_at
-    FROM first
-    JOIN delivery.lanes l USING (connection_id, kind, lane)
-    WHERE l.fence = first.fence AND l.ready AND l.leased_by IS NULL AND l.oldest_at = '-infinity'
-    FOR UPDATE OF l SKIP LOCKED
-)
 UPDATE delivery.lanes AS l
-SET oldest_at = free.created_at
-FROM free
-WHERE l.connection_id = free.connection_id AND l.kind = free.kind AND l.lane = free.lane`
+SET oldest_at = coalesce((
+    SELECT e.created_at
+    FROM delivery.entries e
+    WHERE e.connection_id = l.connection_id AND e.kind = l.kind AND e.lane = l.lane
+    ORDER BY e.seq
+    LIMIT 1), '-infinity')
+FROM unnest($1::text[], $2::smallint[], $3::smallint[]) AS locked (connection_id, kind, lane)
+WHERE l.connection_id = locked.connection_id AND l.kind = locked.kind AND l.lane = locked.lane`
 
 // dateLimit is how many lanes are dated at a time: their rows are locked for about as long as a turn takes.
 const dateLimit = 500
@@ -43,8 +44,23 @@ const dateLimit = 500
 // more says that another call may find others.
 func (s *Store) DateLanes(ctx context.Context) (more bool, err error) {
 	err = s.inTurn(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, dateLanes, dateLimit)
-		more = tag.RowsAffected() == dateLimit
+		rows, err := tx.Query(ctx, lockUndated, dateLimit)
+		if err != nil {
+			return err
+		}
+		var connection string
+		var kind, lane int16
+		var connections []string
+		var kinds, lanes []int16
+		_, err = pgx.ForEachRow(rows, []any{&connection, &kind, &lane}, func() error {
+			connections, kinds, lanes = append(connections, connection), append(kinds, kind), append(lanes, lane)
+			return nil
+		})
+		if err != nil || len(lanes) == 0 {
+			return err
+		}
+		more = len(lanes) == dateLimit
+		_, err = tx.Exec(ctx, dateLanes, connections, kinds, lanes)
 		return err
 	})
 	if err != nil {

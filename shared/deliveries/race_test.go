@@ -154,7 +154,11 @@ func TestDatesAreTrue(t *testing.T) {
 			if err != nil || l == nil {
 				return err
 			}
-			_, err = q.relay.Settle(ctx, l, settlement(delivered(l)[rand.IntN(2)*rand.IntN(len(l.Entries)):]...))
+			outcomes := delivered(l)[rand.IntN(2)*rand.IntN(len(l.Entries)):]
+			if !l.Alone && rand.IntN(4) == 0 {
+				outcomes[0].Fate, outcomes[0].Aside = deliveries.Failed, true
+			}
+			_, err = q.relay.Settle(ctx, l, settlement(outcomes...))
 			return err
 		})
 	}
