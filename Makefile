@@ -1,10 +1,11 @@
-# `make` alone lists the targets. Everything here works from a fresh clone; what is fetched lands in .cache/ or the module cache.
+# `make` alone lists the targets. Every target works in a fresh clone; downloads go to .cache/ or to the module cache.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
+# In the order in which they are generated: deploy reads the CONFIG.md of the services.
 MODULES := shared edge control engine-relay deploy
-# Modules outside of the workspace. The two below helm/e2e that wrap Kubernetes and etcd are a main function each, and are not linted:
-# their types alone take minutes.
+# Modules outside of the workspace. Two more below helm/e2e wrap Kubernetes and etcd in a main function each; they are not linted,
+# since loading their types takes minutes.
 NESTED := deploy/images helm/e2e
 LINT_VERSION := 2.15.0
 HELM_VERSION := 3.22.0
@@ -15,7 +16,7 @@ PREVIOUS ?= b0054c8
 FUZZTIME ?= 30s
 SOAKTIME ?= 120m
 
-# One test package at a time per core; the race detector's exit pause is for programs that print, ours do not.
+# The race detector pauses at exit for programs that print last lines; the tests do not need that pause.
 TEST := GORACE=atexit_sleep_ms=50 go test
 
 .PHONY: help
@@ -37,7 +38,7 @@ test: build ## Run every test on real PostgreSQL, Redis and Kafka (REQUIRE_REAL=
 	go vet -tags chaos work
 	bin/local exec -- $(MAKE) --no-print-directory test-packages test-system
 
-# Inside `bin/local exec`: the services' addresses are in the environment.
+# These run inside `bin/local exec`, which puts the addresses of PostgreSQL, Redis and Kafka into the environment.
 .PHONY: test-packages test-system
 test-packages:
 	$(TEST) -race -timeout 8m $$(go list work | grep -v -e '/deploy/systemtest' -e '/deploy/faults$$')
@@ -51,43 +52,47 @@ soak: build ## Run the system tests at full length (SOAKTIME=120m at most)
 	SOAK=1 bin/local exec -- $(TEST) -v -run 'TestADelete|TestFetches' storefront.internal/control/internal/postgres
 
 .PHONY: faults
-faults: build ## Break a whole deployment and judge what is left (MINUTES=10 SEED=n FAULTS=N1,N2 REDIS=false SIGNALS=n REPORT=file)
+faults: build ## Inject faults into a whole deployment and check what it stored (MINUTES=10 SEED=n FAULTS=N1,N2 REDIS=false SIGNALS=n REPORT=file)
 	bin/faults run -minutes $(or $(MINUTES),10) -seed $(or $(SEED),0) -faults "$(FAULTS)" -redis=$(or $(REDIS),true) -bin $(CURDIR)/bin \
 		-signals $(or $(SIGNALS),0) -markdown "$(REPORT)"
 
 .PHONY: faults-selftest
-faults-selftest: build ## Plant bugs and show that the checker finds each of them (ONLY=mutant,scenario)
+faults-selftest: build ## Plant bugs and check that the campaign finds each of them (ONLY=mutant,scenario)
 	bin/faults selftest -only "$(ONLY)"
 
 .PHONY: faults-sweep
-faults-sweep: build ## Kill at every crash point, at two hits, with every way of resending (ONLY=point,point)
+faults-sweep: build ## Kill a process at every failpoint, at two hits, with every resend policy (ONLY=point,point)
 	bin/faults sweep -only "$(ONLY)"
 
+.PHONY: model
+model: ## Play the model of the claim protocol, without a bug and with each planted bug (RUNS=20000)
+	python3 edge/internal/claims/model/claims.py $(or $(RUNS),20000) all
+
 .PHONY: bench
-bench: build ## Run the benchmarks (BENCH=pattern PKG=package); what the services reach is written to deploy/bench/RESULTS.md
+bench: build ## Run the benchmarks and write deploy/bench/RESULTS.md (BENCH=pattern PKG=package)
 	BENCH_RESULTS=$(CURDIR)/deploy/bench/RESULTS.md bin/local exec -- go test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem -timeout 60m \
 		$(or $(PKG),$$(go list work | grep -v '/deploy/systemtest'))
 
 .PHONY: bench-compare
-bench-compare: build ## Run operations 1 and 2 of this tree and of another commit in turns (BASE=ref; BENCH=pattern)
+bench-compare: build ## Run the benchmarks of recording signals and of reading items, alternating with the edge of another commit (BASE=ref; BENCH=pattern)
 	@base=$$(mktemp -d) && trap 'git worktree remove --force "$$base"' EXIT && git worktree add --quiet --detach "$$base" "$(BASE)" && \
 	(cd "$$base" && go build -o bin/ work) && \
 	BENCH_BASE=$$base/bin bin/local exec -- go test -run '^$$' -bench '$(or $(BENCH),^BenchmarkIntake$$|^BenchmarkReadItem$$)' -timeout 60m storefront.internal/deploy/bench
 
 .PHONY: observe-live
-observe-live: build ## Run every dashboard query and alert on a real Prometheus over a stack under load; provoke three alerts
-	bin/observability live .
+observe-live: build ## Run every dashboard query and alert rule on a real Prometheus beside a stack under load; provoke three alerts
+	bin/observability live
 
 .PHONY: fuzz
 fuzz: build ## Run each fuzz target for FUZZTIME (30s)
 	bin/local exec -- .ci/fuzz $(FUZZTIME)
 
 .PHONY: schemathesis
-schemathesis: build ## Play requests made from the OpenAPI documents against both listeners (needs Python; EXAMPLES=200 SEED=1)
+schemathesis: build ## Send requests generated from the OpenAPI documents to both listeners (needs Python; EXAMPLES=200 SEED=1)
 	@.ci/schemathesis $(or $(EXAMPLES),200) $(or $(SEED),1)
 
 .PHONY: lint
-lint: bin/golangci-lint ## Check formatting, the import law, and the size of files and functions
+lint: bin/golangci-lint ## Check formatting, line width, the import law, and the size of files and functions
 	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && ../bin/golangci-lint run ./...) || exit 1; done
 	@echo "lint deploy, tests with tags"; cd deploy && ../bin/golangci-lint run --build-tags helm,images ./helmtest/... ./imagetest/...
 	@for m in $(NESTED); do echo "lint $$m"; (cd $$m && GOWORK=off ../../bin/golangci-lint run ./...) || exit 1; done
@@ -99,7 +104,7 @@ bin/golangci-lint:
 	else GOBIN="$(CURDIR)/bin" go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(LINT_VERSION); fi
 
 .PHONY: images
-images: build ## Build the image of each service without Docker, twice, and run what is in it (Linux, as root)
+images: build ## Build the image of each service twice without Docker, compare both, and run it (Linux, as root)
 	@.ci/images
 
 .PHONY: tidy
@@ -107,14 +112,15 @@ tidy: ## Tidy every module
 	@for m in $(MODULES); do echo "tidy $$m"; (cd $$m && go mod tidy) || exit 1; done
 
 .PHONY: generate
-generate: ## Write what is generated anew: CONFIG.md, METRICS.md, dashboards, alerts and their tests
-	go generate work
+generate: ## Generate CONFIG.md, METRICS.md and the setting names in the chart's values.schema.json
+	@for m in $(MODULES); do echo "generate $$m"; (cd $$m && go generate ./...) || exit 1; done
 
-# A helm of `go install` takes itself for Kubernetes 1.20, hence --kube-version.
+# A helm that was built by `go install` assumes Kubernetes 1.20, hence --kube-version.
 .PHONY: helm-test
-helm-test: build bin/helm bin/helm-unittest bin/helm-docs ## Test the chart: lint, unit, schema, golden renders, rules, documents, and against the real binaries
+helm-test: build bin/helm bin/helm-unittest bin/helm-docs ## Test the chart: lint, units, schema, golden renders, rules, documents, and the real binaries
 	@for v in helm/storefront/ci/*-values.yaml; do bin/helm lint --strict --quiet --kube-version 1.36.0 -f $$v helm/storefront || exit 1; done
 	bin/helm-unittest helm/storefront
+	@rm -rf bin/golden && helm/golden/render bin/golden && diff -ru --exclude=render helm/golden bin/golden || { echo "make helm-golden writes the renders again"; exit 1; }
 	@cp helm/storefront/README.md bin/README.chart && $(HELM_DOCS) && diff -u bin/README.chart helm/storefront/README.md || { echo "helm/storefront/README.md was stale; it is written anew"; exit 1; }
 	@command -v promtool >/dev/null || { echo "promtool is missing: install Prometheus (Debian: prometheus)"; exit 1; }
 	promtool check rules helm/storefront/rules/*.yaml
@@ -122,13 +128,13 @@ helm-test: build bin/helm bin/helm-unittest bin/helm-docs ## Test the chart: lin
 	PREVIOUS=$(PREVIOUS) bin/local exec -- go test -tags helm -timeout 15m storefront.internal/deploy/helmtest/...
 
 .PHONY: helm-e2e
-helm-e2e: build bin/helm ## Install the chart on a real Kubernetes control plane, which the first time is built (minutes)
+helm-e2e: build bin/helm ## Install the chart on a real Kubernetes control plane, which the first run builds (minutes)
 	@helm/e2e/tools .cache/bin
 	cd helm/e2e && GOWORK=off go vet . && HELM_E2E_TOOLS=$(CURDIR)/.cache/bin ../../bin/local exec -- env GOWORK=off go test -count=1 -v -timeout 20m .
 
 .PHONY: helm-golden
 helm-golden: bin/helm ## Write the golden renders of the chart anew
-	go test -tags helm -run TestGoldenRenders storefront.internal/deploy/helmtest -update
+	helm/golden/render helm/golden
 
 HELM_DOCS := bin/helm-docs --log-level warning --chart-search-root helm/storefront --sort-values-order file
 

@@ -1,7 +1,8 @@
 //go:debug x509usefallbackroots=1
 
-// Command control serves the internal surface and owns schema control: connections, storefront keys, and what people
-// see of the queue to the engine. It also brings the database to its schema. Without arguments it serves.
+// Command control serves the internal surface and owns schema control: connections, storefront keys, and what
+// people see of the queue to the engine. It also brings the database to its schema. Without arguments it
+// serves.
 package main
 
 import (
@@ -14,6 +15,6 @@ import (
 )
 
 func main() {
-	trust.Public()
+	trust.UsePublicRoots()
 	os.Exit(app.Main(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
 }

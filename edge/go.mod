@@ -20,6 +20,7 @@ require (
 require (
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
+	github.com/hashicorp/golang-lru/v2 v2.0.7
 	github.com/kelseyhightower/envconfig v1.4.0 // indirect
 	github.com/pressly/goose/v3 v3.29.0 // indirect
 	github.com/segmentio/kafka-go v0.4.51 // indirect

@@ -1,7 +1,7 @@
 //go:debug x509usefallbackroots=1
 
-// Command edge serves the public surface: it records what shoppers did with recommendations, and serves them. Without
-// arguments it serves.
+// Command edge serves the public surface: it records what shoppers did with recommendations, and serves them.
+// Without arguments it serves.
 package main
 
 import (
@@ -14,6 +14,6 @@ import (
 )
 
 func main() {
-	trust.Public()
+	trust.UsePublicRoots()
 	os.Exit(app.Main(context.Background(), os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
 }

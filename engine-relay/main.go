@@ -1,7 +1,7 @@
 //go:debug x509usefallbackroots=1
 
-// Command engine-relay owns what happens to shoppers' signals after the edge accepted them: it stores each one once,
-// folds carts, queues, and delivers to the engine. Without arguments it serves.
+// Command engine-relay processes signals that the edge accepted: it stores each one once, folds carts, queues
+// deliveries, and delivers to the engine. Without arguments it serves.
 package main
 
 import (
@@ -14,6 +14,6 @@ import (
 )
 
 func main() {
-	trust.Public()
+	trust.UsePublicRoots()
 	os.Exit(app.Main(context.Background(), os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
 }

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,24 +10,26 @@ import (
 
 	"storefront.internal/deploy/democonnector/connector"
 	"storefront.internal/deploy/democonnector/demo"
+	"storefront.internal/deploy/stack/client"
 )
 
-// shop is a connection and what its connector and its storefront need.
+// shop is a connection with what its connector and its storefront need.
 type shop struct {
 	id, key string
-	url     string // of operation 4
+	url     string // of delivering observations
 	token   string
 	entries []connector.Observation // the demo shop's products
 }
 
-func (s *stack) shop() shop {
+func (s *deployment) shop() shop {
 	s.b.Helper()
 	ctx := context.Background()
 	c, err := s.api.CreateConnection(ctx, "bench-"+random(6))
 	check(s.b, err)
 	key, err := s.api.IssueKey(ctx, c.ConnectionID)
 	check(s.b, err)
-	one := shop{id: c.ConnectionID, key: key.Secret, token: c.Token, url: s.api.BaseURL + "/internal/v1/connections/" + c.ConnectionID + "/observations"}
+	one := shop{id: c.ConnectionID, key: key.Secret, token: c.Token, url: s.api.BaseURL +
+		"/internal/v1/connections/" + c.ConnectionID + "/observations"}
 	for _, o := range demo.Observations() {
 		if o.Entity == connector.Product {
 			one.entries = append(one.entries, o)
@@ -37,7 +38,7 @@ func (s *stack) shop() shop {
 	return one
 }
 
-// batch is the body of a request with 500 products, numbered from first on, at a revision.
+// batch is the body of a request with 500 products, numbered from first, at a revision.
 func (s shop) batch(b *testing.B, first int, revision int64) []byte {
 	b.Helper()
 	all := make([]connector.Observation, connector.MaxBatch)
@@ -50,24 +51,14 @@ func (s shop) batch(b *testing.B, first int, revision int64) []byte {
 	return body
 }
 
-// deliver sends a batch and answers our ids of its items; every result must have the status.
+// deliver sends a batch and returns the entity ids of its results, which must all have the status.
 func (s shop) deliver(body []byte, status string) ([]string, error) {
-	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, s.url, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	r.Header.Set("Authorization", "Bearer "+s.token)
-	r.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = res.Body.Close() }()
 	var answer struct {
 		Results []connector.Result `json:"results"`
 	}
-	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil || res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: %w", res.Status, err)
+	request := client.Request{Method: http.MethodPost, URL: s.url, Token: s.token, Body: body}
+	if err := client.Call(context.Background(), nil, request, &answer); err != nil {
+		return nil, err
 	}
 	ids := make([]string, len(answer.Results))
 	for i, r := range answer.Results {
@@ -79,10 +70,10 @@ func (s shop) deliver(body []byte, status string) ([]string, error) {
 	return ids, nil
 }
 
-// BenchmarkDeliver is operation 4 in batches of 500 products of the demo shop, four connectors at a time, with all services on
-// the machine.
+// BenchmarkDeliver delivers observations in batches of 500 products of the demo shop by four connectors at a
+// time, with all services on the machine.
 func BenchmarkDeliver(b *testing.B) {
-	s := newStack(b)
+	s := newDeployment(b)
 	s.edge()
 	s.relay()
 	one := s.shop()
@@ -91,7 +82,8 @@ func BenchmarkDeliver(b *testing.B) {
 		name     string
 		revision int64
 		status   string
-	}{{"new", 1, connector.Accepted}, {"changed", 2, connector.Accepted}, {"duplicate", 2, connector.Duplicate}} {
+	}{{"new", 1, connector.Accepted}, {"changed", 2, connector.Accepted},
+		{"duplicate", 2, connector.Duplicate}} {
 		bodies, size := make([][]byte, batches), 0
 		for i := range bodies {
 			bodies[i] = one.batch(b, i*connector.MaxBatch, kind.revision)
@@ -104,7 +96,8 @@ func BenchmarkDeliver(b *testing.B) {
 		})
 		rate := batches * connector.MaxBatch / seconds
 		cpu := (s.control.cpu(b) - used) / (batches * connector.MaxBatch)
-		rows.add("operation 4, batches of 500, %-9s %8.0f entities/s  CPU of control %s an entity of %d bytes", kind.name, rate, cpu.Round(time.Microsecond),
+		rows.add("delivering observations, batches of 500, %-9s %8.0f entities/s  CPU of control %s an "+
+			"entity of %d bytes", kind.name, rate, cpu.Round(time.Microsecond),
 			size/batches/connector.MaxBatch)
 		b.ReportMetric(rate, kind.name+"-entities/s")
 	}

@@ -4,21 +4,21 @@ import (
 	"testing"
 	"time"
 
-	"storefront.internal/deploy/bench/drive"
+	"storefront.internal/deploy/load"
 )
 
-// BenchmarkCompression is operation 1 by edges that compress what they hand to Kafka in different ways, in turns.
+// BenchmarkCompression compares edges that compress their Kafka records in different ways; they take turns.
 func BenchmarkCompression(b *testing.B) {
-	s := newStack(b)
+	s := newDeployment(b)
 	var cases []*intake
-	var who drive.Shopper
+	var who load.Shopper
 	for _, codec := range []string{"none", "snappy", "lz4", "zstd"} {
 		edge := s.edge(append(noQuota, "EDGE_KAFKA_COMPRESSION="+codec)...)
 		cases = append(cases, &intake{name: codec, node: edge})
 		if codec == "none" {
 			who = s.shopper(edge)
 		}
-		first(b, edge.address, drive.NewBatch(who, random(4), time.Now()))
+		first(b, edge.address, load.NewBatch(who, random(4), time.Now()))
 	}
 	under := s.backing()
 	for round := range rounds + 1 {
@@ -27,8 +27,10 @@ func BenchmarkCompression(b *testing.B) {
 		}
 	}
 	for _, c := range cases {
-		rows.add("operation 1, compression %-6s %8.0f req/s  %5.2f of none  CPU a request: own %s, Kafka %s  p50 %s  p99 %s", c.name, median(c.rates),
-			median(c.rates)/median(cases[0].rates), short(median(c.cpus)), short(median(c.kafka)), short(median(c.p50s)), short(median(c.p99s)))
+		rows.add("recording signals, compression %-6s %8.0f req/s  %5.2f of none  CPU a request: own %s, "+
+			"Kafka %s  p50 %s  p99 %s", c.name, median(c.rates),
+			median(c.rates)/median(cases[0].rates), short(median(c.cpus)), short(median(c.kafka)),
+			short(median(c.p50s)), short(median(c.p99s)))
 	}
 	b.ReportMetric(0, "ns/op")
 }

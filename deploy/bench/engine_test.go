@@ -12,13 +12,13 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// engine answers `created` to whatever it is told and counts it; it is as cheap as an engine can be.
+// engine answers `created` to all interactions and counts them, as cheaply as an engine can.
 type engine struct {
 	url             string
 	got, requests   atomic.Int64
 	mu              sync.Mutex
 	begun, newest   time.Time
-	arrived         func(id []byte) // of each interaction; nil: nobody asks
+	arrived         func(id []byte) // called for each interaction, unless nil
 	interactionName []byte
 }
 
@@ -71,7 +71,7 @@ func (e *engine) take(ctx *fasthttp.RequestCtx) {
 	e.got.Add(int64(n))
 }
 
-// awaits waits for so many interactions and answers how many came a second.
+// awaits waits for so many interactions and returns the rate a second at which they arrived.
 func (e *engine) awaits(b *testing.B, n int64) float64 {
 	b.Helper()
 	for deadline := time.Now().Add(5 * time.Minute); e.got.Load() < n; time.Sleep(10 * time.Millisecond) {

@@ -3,15 +3,15 @@ package bench
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	"storefront.internal/deploy/bench/drive"
 	"storefront.internal/deploy/bench/limit"
+	"storefront.internal/deploy/load"
+	"storefront.internal/deploy/stack/client"
 	"storefront.internal/shared/stream"
 )
 
@@ -21,7 +21,7 @@ const (
 	resent   = 3  // of them, in the case with resent ids
 )
 
-// intake is one of the programs that take the same requests.
+// intake is one of the programs that accept the same requests.
 type intake struct {
 	node
 	name                    string
@@ -30,30 +30,33 @@ type intake struct {
 	redis, kafka            []float64 // processor time of the stores for one request
 }
 
-// backing is what the programs stand on.
+// backing are the stores that the programs use.
 type backing struct {
 	redis, kafka int // process ids
 	memory       *memory
 }
 
-func (s *stack) backing() backing {
+func (s *deployment) backing() backing {
 	s.b.Helper()
-	return backing{redisPid(s.b, s.settings.RedisAddr), brokerPid(s.b), newMemory(s.b, s.settings.RedisAddr)}
+	return backing{redisPid(s.b, s.Settings.RedisAddr), brokerPid(s.b), newMemory(s.b, s.Settings.RedisAddr)}
 }
 
-// noQuota keeps the limits at work and out of the way.
-var noQuota = []string{"EDGE_RATE_PER_KEY=100000000", "EDGE_RATE_PER_ADDRESS=100000000", "EDGE_RATE_BURST=100000000"}
+// noQuota are rate limits that are checked and never reached.
+var noQuota = []string{"EDGE_RATE_PER_KEY=100000000", "EDGE_RATE_PER_ADDRESS=100000000",
+	"EDGE_RATE_BURST=100000000"}
 
-// BenchmarkIntake is operation 1 with everything on, the bare handler, and the straight-line program, in turns: batches of ten,
-// 64 connections, closed loop; then the open loop at half of our own maximum. No relay runs: there is none behind the others.
+// BenchmarkIntake compares recording signals with everything on, the bare handler and the straight-line
+// program, which take turns: batches of ten signals, 64 connections, closed loop; then the open loop at half
+// of the edge's maximum. No relay runs, since the other programs have none.
 func BenchmarkIntake(b *testing.B) {
-	s := newStack(b)
+	s := newDeployment(b)
 	edge := s.edge(noQuota...)
 	who := s.shopper(edge)
-	answer := first(b, edge.address, drive.NewBatch(who, random(4), time.Now()))
+	answer := first(b, edge.address, load.NewBatch(who, random(4), time.Now()))
 	cases := []*intake{
 		{name: "bare handler", node: s.static(answer)},
-		{name: "straight line", node: s.limit(limit.StraightLine, limit.Redis+"="+s.settings.RedisAddr, limit.Brokers+"="+s.settings.KafkaBrokers, limit.Topic+"="+s.topic())},
+		{name: "straight line", node: s.limit(limit.StraightLine, limit.Redis+"="+s.Settings.RedisAddr,
+			limit.Brokers+"="+s.Settings.KafkaBrokers, limit.Topic+"="+s.topic())},
 		{name: "edge", node: edge},
 		{name: "edge, 30 % resent", node: edge, resend: resent},
 	}
@@ -79,28 +82,33 @@ func BenchmarkIntake(b *testing.B) {
 	b.ReportMetric(0, "ns/op") // one run is one measurement, longer than a benchmark's second
 }
 
-// goals holds what was found against what it should be.
+// goals adds rows that compare the results with the goals.
 func goals(cases []*intake, resident float64) {
 	bare, line, edge, resent := cases[0], cases[1], cases[2], cases[3]
 	rate := func(c *intake) string { return fmt.Sprintf("%.0f req/s", median(c.rates)) }
 	ratio := func(c, d *intake) string { return fmt.Sprintf("%.3f", median(c.rates)/median(d.rates)) }
-	rows.goal("operation 1 ÷ bare fasthttp handler", rate(edge), rate(bare), ratio(edge, bare), "≥ 0.16")
-	rows.goal("operation 1 ÷ straight-line program", rate(edge), rate(line), ratio(edge, line), "≥ 1.5")
-	rows.goal("edge CPU a request of 10 signals", short(median(edge.cpus)).String(), short(median(line.cpus)).String()+" (straight line)", "", "≤ 75 µs")
+	rows.goal("recording signals ÷ bare fasthttp handler", rate(edge), rate(bare), ratio(edge, bare),
+		"≥ 0.16")
+	rows.goal("recording signals ÷ straight-line program", rate(edge), rate(line), ratio(edge, line), "≥ 1.5")
+	rows.goal("edge CPU a request of 10 signals", short(median(edge.cpus)).String(),
+		short(median(line.cpus)).String()+" (straight line)", "", "≤ 75 µs")
 	rows.goal("30 % resent ÷ none", rate(resent), rate(edge), ratio(resent, edge), "≥ 0.9")
 	rows.goal("edge memory under full load", fmt.Sprintf("%.0f MiB", resident), "", "", "≤ 80 MiB")
 	for _, c := range cases[4:] {
-		rows.goal("operation 1 ÷ "+c.name, rate(edge), rate(c), ratio(edge, c), "")
-		rows.goal("edge CPU a request, "+c.name, short(median(edge.cpus)).String(), short(median(c.cpus)).String(), "", "")
+		rows.goal("recording signals ÷ "+c.name, rate(edge), rate(c), ratio(edge, c), "")
+		rows.goal("edge CPU a request, "+c.name, short(median(edge.cpus)).String(),
+			short(median(c.cpus)).String(), "", "")
 	}
 }
 
-// row prints what was found of a case.
+// row adds the results of one case.
 func (c *intake) row(b *testing.B, cases []*intake) {
 	rate := median(c.rates)
 	bare, line := rate/median(cases[0].rates), rate/median(cases[1].rates)
-	rows.add("operation 1, %-18s %8.0f req/s  %5.3f of the bare handler  %5.2f of the straight line  CPU a request: own %s, Redis %s, Kafka %s  p50 %s  p99 %s",
-		c.name, rate, bare, line, short(median(c.cpus)), short(median(c.redis)), short(median(c.kafka)), short(median(c.p50s)), short(median(c.p99s)))
+	rows.add("recording signals, %-18s %8.0f req/s  %5.3f of the bare handler  %5.2f of the straight line "+
+		" CPU a request: own %s, Redis %s, Kafka %s  p50 %s  p99 %s",
+		c.name, rate, bare, line, short(median(c.cpus)), short(median(c.redis)), short(median(c.kafka)),
+		short(median(c.p50s)), short(median(c.p99s)))
 	if c.node == cases[2].node && c.resend == 0 {
 		b.ReportMetric(bare, "edge/bare")
 		b.ReportMetric(line, "edge/straight-line")
@@ -111,31 +119,33 @@ func (c *intake) row(b *testing.B, cases []*intake) {
 	}
 }
 
-// turn sends for a while and keeps the figures when they count.
-func (c *intake) turn(b *testing.B, who drive.Shopper, under backing, counts bool) {
+// turn sends for a while and keeps the figures if they count.
+func (c *intake) turn(b *testing.B, who load.Shopper, under backing, counts bool) {
 	b.Helper()
 	under.memory.forget(b)
 	own, r, k := c.cpu(b), cpuOf(b, under.redis), cpuOf(b, under.kafka)
-	found, err := drive.Closed(c.load(who), 2*turn)
+	found, err := load.Closed(c.load(who), 2*turn)
 	check(b, err)
 	if !counts {
 		return
 	}
 	each := func(used time.Duration) float64 { return float64(used) / float64(len(found.Took)) }
 	c.rates = append(c.rates, found.Rate())
-	c.cpus, c.redis, c.kafka = append(c.cpus, each(c.cpu(b)-own)), append(c.redis, each(cpuOf(b, under.redis)-r)), append(c.kafka, each(cpuOf(b, under.kafka)-k))
-	c.p50s, c.p99s = append(c.p50s, float64(found.Percentile(50))), append(c.p99s, float64(found.Percentile(99)))
+	c.cpus, c.redis, c.kafka = append(c.cpus, each(c.cpu(b)-own)),
+		append(c.redis, each(cpuOf(b, under.redis)-r)), append(c.kafka, each(cpuOf(b, under.kafka)-k))
+	c.p50s, c.p99s = append(c.p50s, float64(found.Percentile(50))),
+		append(c.p99s, float64(found.Percentile(99)))
 }
 
-// load is the requests of a turn; each has ids of its own, and its answer must say what they are.
-func (c *intake) load(who drive.Shopper) drive.Case {
+// load are the requests of a turn; each has new ids, and its response must say which ids are duplicates.
+func (c *intake) load(who load.Shopper) load.Case {
 	who.Host, who.Resend = c.address, c.resend
 	run, now := random(4), time.Now()
-	batches := make([]*drive.Batch, shoppers)
+	batches := make([]*load.Batch, shoppers)
 	for i := range batches {
-		batches[i] = drive.NewBatch(who, fmt.Sprintf("%s%02d", run, i), now)
+		batches[i] = load.NewBatch(who, fmt.Sprintf("%s%02d", run, i), now)
 	}
-	return drive.Case{
+	return load.Case{
 		Address: c.address, Connections: shoppers,
 		Request: func(i int) []byte { return batches[i].Next() },
 		Answer: func(i, status int, body []byte) error {
@@ -150,36 +160,38 @@ func (c *intake) load(who drive.Shopper) drive.Case {
 	}
 }
 
-// open sends at a fixed rate and prints what requests took from when they were due.
-func open(b *testing.B, edge node, who drive.Shopper, m *memory, rate float64) {
+// open sends at a fixed rate and adds how long requests took from the moment when they were due.
+func open(b *testing.B, edge node, who load.Shopper, m *memory, rate float64) {
 	b.Helper()
 	var p50s, p99s []float64
 	for round := range rounds {
 		m.forget(b)
 		c := intake{node: edge}
-		found, err := drive.Open(c.load(who), rate, 3*turn)
+		found, err := load.Open(c.load(who), rate, 3*turn)
 		check(b, err)
 		if round > 0 {
-			p50s, p99s = append(p50s, float64(found.Percentile(50))), append(p99s, float64(found.Percentile(99)))
+			p50s, p99s = append(p50s, float64(found.Percentile(50))),
+				append(p99s, float64(found.Percentile(99)))
 		}
 	}
-	rows.goal(fmt.Sprintf("operation 1, open loop at half of the maximum (%.0f req/s)", rate), fmt.Sprintf("p50 %s, p99 %s", short(median(p50s)), short(median(p99s))),
+	rows.goal(fmt.Sprintf("recording signals, open loop at half of the maximum (%.0f req/s)", rate),
+		fmt.Sprintf("p50 %s, p99 %s", short(median(p50s)), short(median(p99s))),
 		"", "", "p50 ≤ 3 ms, p99 ≤ 10 ms")
 	b.ReportMetric(median(p50s)/1e6, "open-p50-ms")
 	b.ReportMetric(median(p99s)/1e6, "open-p99-ms")
 }
 
-// first sends a request and answers the body of the answer.
-func first(b *testing.B, address string, batch *drive.Batch) []byte {
+// first sends a request until it is accepted and returns the body of the response.
+func first(b *testing.B, address string, batch *load.Batch) []byte {
 	b.Helper()
 	request := batch.Next()
-	status, body, err := drive.Once(address, request)
+	status, body, err := load.Once(address, request)
 	for range 20 { // as a client does
 		if err == nil && status != http.StatusServiceUnavailable {
 			break
 		}
 		time.Sleep(time.Second)
-		status, body, err = drive.Once(address, request)
+		status, body, err = load.Once(address, request)
 	}
 	check(b, err)
 	if status != http.StatusAccepted || bytes.Count(body, []byte(`"accepted"`)) != signals {
@@ -188,39 +200,30 @@ func first(b *testing.B, address string, batch *drive.Batch) []byte {
 	return body
 }
 
-// topic makes a topic for a limit.
-func (s *stack) topic() string {
+// topic makes a topic for a program.
+func (s *deployment) topic() string {
 	s.b.Helper()
 	name := s.name + ".line"
-	check(s.b, stream.EnsureTopics(context.Background(), strings.Split(s.settings.KafkaBrokers, ","), stream.Security{}, []stream.Topic{{Name: name, Partitions: 4, ReplicationFactor: -1}}))
+	check(s.b, stream.EnsureTopics(context.Background(), strings.Split(s.Settings.KafkaBrokers, ","),
+		stream.Security{}, []stream.Topic{{Name: name, Partitions: 4, ReplicationFactor: -1}}))
 	return name
 }
 
 // shopper makes a connection with a key and a Decision.
-func (s *stack) shopper(edge node) drive.Shopper {
+func (s *deployment) shopper(edge node) load.Shopper {
 	s.b.Helper()
 	ctx := context.Background()
 	c, err := s.api.CreateConnection(ctx, "bench-"+random(6))
 	check(s.b, err)
 	key, err := s.api.IssueKey(ctx, c.ConnectionID)
 	check(s.b, err)
-	who := drive.Shopper{Host: edge.address, Connection: c.ConnectionID, Key: key.Secret, Item: "itm_5f1c9a7b3d2e4f600001", Signals: signals}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+edge.address+"/v1/connections/"+c.ConnectionID+"/recommendations",
-		bytes.NewReader([]byte(`{"placement":"home"}`)))
+	who := load.Shopper{Host: edge.address, Connection: c.ConnectionID, Key: key.Secret,
+		Item: "itm_5f1c9a7b3d2e4f600001", Signals: signals}
+	d, err := client.Storefront{BaseURL: edge.URL, ConnectionID: c.ConnectionID,
+		Key: key.Secret}.Recommend(ctx, nil)
 	check(s.b, err)
-	r.Header.Set("Authorization", "Bearer "+key.Secret)
-	r.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(r)
-	check(s.b, err)
-	defer func() { _ = res.Body.Close() }()
-	var d struct {
-		ID string `json:"decision_id"`
-	}
-	check(s.b, json.NewDecoder(res.Body).Decode(&d))
-	if d.ID == "" {
-		s.b.Fatal("no Decision: ", res.Status)
-	}
 	who.Decision = d.ID
-	first(s.b, edge.address, drive.NewBatch(who, random(4), time.Now())) // an edge's first request meets cold connections
+	// the first request of an edge opens connections
+	first(s.b, edge.address, load.NewBatch(who, random(4), time.Now()))
 	return who
 }

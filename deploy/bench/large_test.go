@@ -2,9 +2,7 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -22,10 +20,12 @@ const (
 	views   = 200
 )
 
-// fillQueue is a queue that an engine has not taken for long, spread over connections, their eight lanes, and time.
+// fillQueue is a queue that an engine has not accepted for long, spread over connections, their eight lanes,
+// and time.
 const fillQueue = `
 INSERT INTO delivery.entries (connection_id, kind, lane, id, body, created_at)
-SELECT 'con_bench' || lpad((i % $2)::text, 6, '0'), 1, (i / $2) % 8, 'sig_bench' || i, convert_to(repeat('x', 300), 'UTF8'), now() - i * interval '1 millisecond'
+SELECT 'con_bench' || lpad((i % $2)::text, 6, '0'), 1, (i / $2) % 8, 'sig_bench' || i,
+	convert_to(repeat('x', 300), 'UTF8'), now() - i * interval '1 millisecond'
 FROM generate_series(1, $1::bigint) i`
 
 const fillLanes = `
@@ -41,9 +41,9 @@ INSERT INTO control.connections (connection_id, store_id, provider, external_sto
 SELECT 'con_bench' || lpad(i::text, 6, '0'), 'str_bench' || lpad(i::text, 6, '0'), 'custom', 'bench ' || i
 FROM generate_series(0, $1::integer - 1) i`
 
-// BenchmarkQueueView is operation 9 while five million interactions wait, and what its being asked costs the sink.
+// BenchmarkQueueView is the queue view while five million interactions wait, and its cost for the sink.
 func BenchmarkQueueView(b *testing.B) {
-	s := newStack(b)
+	s := newDeployment(b)
 	s.run(b, fillConnections, over)
 	s.run(b, fillQueue, pending, over)
 	s.run(b, fillLanes)
@@ -51,7 +51,7 @@ func BenchmarkQueueView(b *testing.B) {
 	s.run(b, `ANALYZE`)
 	relay := s.relay()
 	for s.number(`SELECT count(*) FROM delivery.lanes WHERE oldest_at = '-infinity'`) > 0 {
-		time.Sleep(100 * time.Millisecond) // as long as the whole benchmark may take, if the relay does not date them
+		time.Sleep(100 * time.Millisecond) // without a limit: the benchmark has one
 	}
 	took := make([]time.Duration, views)
 	for i := range took {
@@ -59,20 +59,21 @@ func BenchmarkQueueView(b *testing.B) {
 		s.view(b)
 		took[i] = time.Since(begun)
 	}
-	stop(b, relay.Process)
+	stop(b, relay)
 	slices.Sort(took)
-	rows.add("operation 9, %d waiting over %d connections: p50 %s  p99 %s", pending, over, took[views/2].Round(100*time.Microsecond), took[views*99/100].Round(100*time.Microsecond))
+	rows.add("the queue view, %d waiting over %d connections: p50 %s  p99 %s", pending, over,
+		took[views/2].Round(100*time.Microsecond), took[views*99/100].Round(100*time.Microsecond))
 	b.ReportMetric(float64(took[views*99/100].Microseconds())/1000, "p99-ms")
 	edge := s.edge(noQuota...)
 	alone, asked := s.sinkTwice(b, edge)
-	rows.add("sink while operation 9 is asked each second ÷ alone: %.3f", asked/alone)
+	rows.add("sink while the queue view is asked each second ÷ alone: %.3f", asked/alone)
 	b.ReportMetric(asked/alone, "asked/alone")
 	b.ReportMetric(0, "ns/op")
 }
 
-// sinkTwice measures the sink alone and beside a reader of the queue's view, in turns: neither always goes first, since what is
-// stored makes each measurement a little slower than the one before.
-func (s *stack) sinkTwice(b *testing.B, edge node) (alone, asked float64) {
+// sinkTwice measures the sink alone and beside a reader of the queue view. The two take turns in changing
+// order, since each measurement fills the tables and makes the next one a little slower.
+func (s *deployment) sinkTwice(b *testing.B, edge node) (alone, asked float64) {
 	b.Helper()
 	var rates [2][]float64
 	who := s.shoppers(edge, 10)
@@ -97,26 +98,18 @@ func (s *stack) sinkTwice(b *testing.B, edge node) (alone, asked float64) {
 		rate, relay := s.sink(b, sinkSignals/2)
 		close(done)
 		reader.Wait()
-		stop(b, relay.Process)
+		stop(b, relay)
 		rates[beside] = append(rates[beside], rate)
 	}
 	return median(rates[0]), median(rates[1])
 }
 
-// view reads operation 9, which must tell of all connections.
-func (s *stack) view(b *testing.B) {
-	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, s.api.BaseURL+"/internal/v1/brain-interactions/queue", nil)
+// view reads the queue view, which must list all connections.
+func (s *deployment) view(b *testing.B) {
+	q, err := s.api.ViewQueue(context.Background())
 	check(b, err)
-	r.Header.Set("Authorization", "Bearer "+s.settings.BackendToken)
-	res, err := http.DefaultClient.Do(r)
-	check(b, err)
-	defer func() { _ = res.Body.Close() }()
-	var answer struct {
-		Connections []json.RawMessage `json:"connections"`
-	}
-	check(b, json.NewDecoder(res.Body).Decode(&answer))
-	if res.StatusCode != http.StatusOK || len(answer.Connections) < over {
-		b.Errorf("%s, %d connections", res.Status, len(answer.Connections))
+	if len(q.Connections) < over {
+		b.Errorf("%d connections", len(q.Connections))
 	}
 }
 
@@ -125,45 +118,49 @@ INSERT INTO relay.ledger (connection_id, digest)
 SELECT 'con_bench' || lpad((i % 1000)::text, 6, '0'), gen_random_uuid()
 FROM generate_series(1, $1::bigint) i`
 
-// BenchmarkFilledLedger is the sink with twenty million signals in the ledger and with none, and a bare insert into the same ledgers.
+// BenchmarkFilledLedger is the sink with twenty million signals in the ledger and with none, and a bare
+// insert into the same ledgers.
 func BenchmarkFilledLedger(b *testing.B) {
-	s := newStack(b)
+	s := newDeployment(b)
 	edge := s.edge(noQuota...)
 	who := s.shoppers(edge, 10)
 	s.fill(b, edge, who, sinkSignals)
 	empty, relay := s.sink(b, sinkSignals)
-	stop(b, relay.Process)
+	stop(b, relay)
 	s.run(b, fillLedger, stored)
 	s.run(b, `VACUUM ANALYZE relay.ledger`)
 	s.run(b, `CHECKPOINT`)
 	s.fill(b, edge, who, sinkSignals)
 	filled, relay := s.sink(b, sinkSignals)
-	stop(b, relay.Process)
+	stop(b, relay)
 	bare := s.copiedInto(b)
-	rows.add("cost per signal ÷ of a bare copy into the same filled ledger (%.0f signals/s): %.2f", bare, bare/filled)
+	rows.add("cost per signal ÷ of a bare copy into the same filled ledger (%.0f signals/s): %.2f", bare,
+		bare/filled)
 	b.ReportMetric(bare/filled, "filled/copy")
-	rows.add("cost per signal with %d in the ledger ÷ with none: %.2f (%.0f and %.0f signals/s)", stored, empty/filled, filled, empty)
+	rows.add("cost per signal with %d in the ledger ÷ with none: %.2f (%.0f and %.0f signals/s)", stored,
+		empty/filled, filled, empty)
 	b.ReportMetric(empty/filled, "filled/empty")
 	b.ReportMetric(0, "ns/op")
 }
 
-// copiedInto takes back what the sink wrote and has it copied anew, beside the twenty million, and answers signals a second.
-func (s *stack) copiedInto(b *testing.B) float64 {
+// copiedInto removes what the sink wrote, copies it again beside the twenty million signals, and returns
+// signals a second.
+func (s *deployment) copiedInto(b *testing.B) float64 {
 	b.Helper()
 	tables := s.tables(b, ` WHERE connection_id NOT LIKE 'con_bench%'`)
 	s.run(b, `DELETE FROM relay.ledger WHERE connection_id NOT LIKE 'con_bench%'`)
 	s.run(b, `TRUNCATE relay.signals, relay.audit, relay.cart_lines, delivery.entries`)
 	s.run(b, `VACUUM ANALYZE relay.ledger`)
-	took, err := limit.Copy(context.Background(), s.settings.Database, tables, 2*sinkSignals/transaction)
+	took, err := limit.Copy(context.Background(), s.Settings.Database, tables, 2*sinkSignals/transaction)
 	check(b, err)
 	return 2 * sinkSignals / took.Seconds()
 }
 
-// run executes SQL as the superuser.
-func (s *stack) run(b *testing.B, sql string, args ...any) {
+// run executes SQL as superuser.
+func (s *deployment) run(b *testing.B, sql string, args ...any) {
 	b.Helper()
 	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, s.settings.Database)
+	conn, err := pgx.Connect(ctx, s.Settings.Database)
 	check(b, err)
 	defer func() { _ = conn.Close(ctx) }()
 	if _, err := conn.Exec(ctx, sql, args...); err != nil {

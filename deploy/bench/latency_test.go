@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"storefront.internal/deploy/bench/drive"
+	"storefront.internal/deploy/load"
 )
 
-// stopwatch notes when signals were sent and when the engine was told of them.
+// stopwatch measures the time from sending a signal to its arrival at the engine.
 type stopwatch struct {
 	mu   sync.Mutex
 	sent map[string]time.Time
@@ -31,14 +31,14 @@ func (w *stopwatch) arrive(id []byte) {
 	}
 }
 
-// BenchmarkToEngine is the time from sending a signal until the engine has it, with everything running, at a rate that leaves the
-// machine half idle: half of what the same machine sustains end to end.
+// BenchmarkToEngine is the time from sending a signal until the engine has it, with everything running, at
+// half of the rate that the machine sustains end to end.
 func BenchmarkToEngine(b *testing.B) {
-	s := newStack(b)
+	s := newDeployment(b)
 	watch := &stopwatch{sent: map[string]time.Time{}}
-	engine := newEngine(b, s.settings.EngineToken)
+	engine := newEngine(b, s.Settings.EngineToken)
 	engine.arrived = watch.arrive
-	s.settings.EngineURL, s.settings.EngineSecret = engine.url, s.settings.EngineToken
+	s.Settings.EngineURL, s.Settings.EngineSecret = engine.url, s.Settings.EngineToken
 	edge := s.edge(noQuota...)
 	s.relay()
 	who := s.shopper(edge)
@@ -47,36 +47,37 @@ func BenchmarkToEngine(b *testing.B) {
 		rate = s.sustained(b, edge, who, engine) / 2
 	}
 	c := intake{node: edge}
-	load := c.load(who)
-	request := load.Request
+	requests := c.load(who)
+	next := requests.Request
 	var turns [shoppers]int
-	load.Request = func(i int) []byte {
-		text := request(i)
+	requests.Request = func(i int) []byte {
+		text := next(i)
 		if turns[i]++; turns[i]%10 == 0 {
-			watch.send(drive.FirstID(text))
+			watch.send(load.FirstID(text))
 		}
 		return text
 	}
 	before := engine.got.Load()
-	found, err := drive.Open(load, rate, 10*turn)
+	found, err := load.Open(requests, rate, 10*turn)
 	check(b, err)
 	engine.awaits(b, before+int64(len(found.Took)*signals))
 	watch.mu.Lock()
 	defer watch.mu.Unlock()
 	slices.Sort(watch.took)
 	p50, p99 := watch.took[len(watch.took)/2], watch.took[len(watch.took)*99/100]
-	rows.add("sent → at the engine, %.0f req/s (half of what the machine sustains end to end): p50 %s  p99 %s of %d", rate, p50.Round(time.Millisecond), p99.Round(time.Millisecond),
+	rows.add("sent → at the engine, %.0f req/s (half of what the machine sustains end to end): p50 %s  "+
+		"p99 %s of %d", rate, p50.Round(time.Millisecond), p99.Round(time.Millisecond),
 		len(watch.took))
 	b.ReportMetric(float64(p99.Milliseconds()), "p99-ms")
 	b.ReportMetric(0, "ns/op")
 }
 
-// sustained is the requests a second of a closed loop, counted until the engine has them all.
-func (s *stack) sustained(b *testing.B, edge node, who drive.Shopper, e *engine) float64 {
+// sustained is the rate of a closed loop, counted until the engine has all signals.
+func (s *deployment) sustained(b *testing.B, edge node, who load.Shopper, e *engine) float64 {
 	b.Helper()
 	begun, before := time.Now(), e.got.Load()
 	c := intake{node: edge}
-	found, err := drive.Closed(c.load(who), 5*turn)
+	found, err := load.Closed(c.load(who), 5*turn)
 	check(b, err)
 	e.awaits(b, before+int64(len(found.Took)*signals))
 	return float64(len(found.Took)) / time.Since(begun).Seconds()

@@ -11,7 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// elapsed lets so many senders do n pieces of work and answers the seconds that it took.
+// elapsed runs n pieces of work on so many senders and returns the seconds that it took.
 func elapsed(b *testing.B, senders, n int, work func(i int) error) float64 {
 	b.Helper()
 	var next atomic.Int64
@@ -40,7 +40,7 @@ func ask(r *fasthttp.Request, address, key, item string) {
 	r.Header.Set("Authorization", "Bearer "+key)
 }
 
-// get makes a request and answers how long it took.
+// get makes a request and returns how long it took.
 func get(c *fasthttp.Client, r *fasthttp.Request, res *fasthttp.Response) (time.Duration, error) {
 	begun := time.Now()
 	if err := c.DoTimeout(r, res, 10*time.Second); err != nil {
@@ -52,7 +52,7 @@ func get(c *fasthttp.Client, r *fasthttp.Request, res *fasthttp.Response) (time.
 	return time.Since(begun), nil
 }
 
-// turn reads from the source for a while, item after item, and keeps the figures when they count.
+// turn reads from the source for a while, item after item, and keeps the figures if they count.
 func (s *source) turn(b *testing.B, key string, counts bool) {
 	b.Helper()
 	c := &fasthttp.Client{MaxConnsPerHost: readers}

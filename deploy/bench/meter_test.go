@@ -31,16 +31,17 @@ func cpuOf(b *testing.B, pid int) time.Duration {
 	return ticks * 10 * time.Millisecond
 }
 
-// statOf is what the system says of a process, from its state on.
+// statOf are the fields of /proc/<pid>/stat from the state on.
 func statOf(pid int) ([]string, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return nil, err
 	}
-	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])), nil // behind the name, which may hold spaces
+	// behind the name, which may hold spaces
+	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])), nil
 }
 
-// residentOf is the memory of a process that is in memory, in MiB.
+// residentOf is the resident memory of a process in MiB.
 func residentOf(b *testing.B, pid int) float64 {
 	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -56,7 +57,7 @@ func residentOf(b *testing.B, pid int) float64 {
 	return 0
 }
 
-// redisPid asks the server who it is.
+// redisPid asks the server for its process id.
 func redisPid(b *testing.B, address string) int {
 	b.Helper()
 	client := redis.NewClient(&redis.Options{Addr: address})
@@ -74,7 +75,7 @@ func redisPid(b *testing.B, address string) int {
 	return 0
 }
 
-// brokerPid finds the broker by the port in its command line's neighbourhood: it is the one Java program that listens for us.
+// brokerPid finds the broker among the children of this process's ancestors.
 func brokerPid(b *testing.B) int {
 	b.Helper()
 	found, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -95,7 +96,7 @@ func brokerPid(b *testing.B) int {
 	return 0
 }
 
-// ancestors is the processes that started this one; the broker is a child of one of them.
+// ancestors are the processes that started this one; the broker is a child of one of them.
 func ancestors(pid int) map[string]bool {
 	family := map[string]bool{}
 	for pid > 1 {
@@ -109,7 +110,7 @@ func ancestors(pid int) map[string]bool {
 	return family
 }
 
-// profile keeps what a service does with its processor time during the work, in the folder BENCH_PROFILE; without one it just works.
+// profile writes a CPU profile of a service during the work to the folder BENCH_PROFILE, if that is set.
 func profile(b *testing.B, n node, name string, work func()) {
 	b.Helper()
 	dir := os.Getenv("BENCH_PROFILE")
@@ -119,7 +120,7 @@ func profile(b *testing.B, n node, name string, work func()) {
 	}
 	done := make(chan error, 1)
 	go func() {
-		res, err := http.Get("http://" + n.admin + "/debug/pprof/profile?seconds=6")
+		res, err := http.Get("http://" + n.Admin + "/debug/pprof/profile?seconds=6")
 		if err != nil {
 			done <- err
 			return
@@ -132,7 +133,7 @@ func profile(b *testing.B, n node, name string, work func()) {
 	check(b, <-done)
 }
 
-// metric reads one sample of a service.
+// metric reads one sample from a service's metrics.
 func metric(admin, name string) (float64, error) {
 	res, err := http.Get("http://" + admin + "/metrics")
 	if err != nil {

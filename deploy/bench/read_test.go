@@ -22,7 +22,7 @@ const (
 	many    = 10_000 // items: far more than an edge with the least memory holds
 )
 
-// source is where an answer of operation 2 comes from.
+// source is where the response to reading an item comes from.
 type source struct {
 	node
 	name                    string
@@ -30,13 +30,13 @@ type source struct {
 	rates, cpus, p50s, p99s []float64
 }
 
-// BenchmarkReadItem is operation 2 from each of its sources, and a bare handler that answers the same bytes, in turns.
+// BenchmarkReadItem reads items from each source and the same bytes from a bare handler; they take turns.
 func BenchmarkReadItem(b *testing.B) {
 	path, found := redis.Find()
 	if !found {
 		b.Skip("SKIPPED: needs redis-server")
 	}
-	s := newStack(b)
+	s := newDeployment(b)
 	s.relay()
 	one := s.shop()
 	var items []string
@@ -67,10 +67,13 @@ func BenchmarkReadItem(b *testing.B) {
 	}
 	for _, from := range sources {
 		ratio := median(from.rates) / median(sources[0].rates)
-		rows.add("operation 2, %-13s %8.0f req/s  %5.3f of the bare handler  CPU %6s a request  p50 %s  p99 %s", from.name, median(from.rates),
+		rows.add("reading an item, %-13s %8.0f req/s  %5.3f of the bare handler  CPU %6s a request  p50 "+
+			"%s  p99 %s", from.name, median(from.rates),
 			ratio, short(median(from.cpus)), short(median(from.p50s)), short(median(from.p99s)))
 		if from == sources[1] {
-			rows.goal("operation 2 from process memory ÷ bare handler", fmt.Sprintf("%.0f req/s", median(from.rates)), fmt.Sprintf("%.0f req/s", median(sources[0].rates)),
+			rows.goal("reading an item from process memory ÷ bare handler",
+				fmt.Sprintf("%.0f req/s", median(from.rates)),
+				fmt.Sprintf("%.0f req/s", median(sources[0].rates)),
 				fmt.Sprintf("%.3f", ratio), "≥ 0.75")
 		}
 		b.ReportMetric(ratio, strings.ReplaceAll(from.name, " ", "-")+"/bare")
@@ -82,14 +85,13 @@ func short(nanoseconds float64) time.Duration {
 	return time.Duration(nanoseconds).Round(time.Microsecond)
 }
 
-// withoutRedis starts an edge whose Redis goes away.
-func (s *stack) withoutRedis(path string) node {
-	port, err := project.FreePort()
+// withoutRedis starts an edge whose Redis ends.
+func (s *deployment) withoutRedis(path string) node {
+	port, err := project.ClaimPort()
 	check(s.b, err)
-	server, err := redis.Start(context.Background(), redis.Config{Path: path, Dir: s.b.TempDir(), Port: port, Log: io.Discard})
+	server, err := redis.Start(context.Background(),
+		redis.Config{Path: path, Dir: s.b.TempDir(), Port: port, Log: io.Discard})
 	check(s.b, err)
 	defer server.Kill()
-	own := *s
-	own.settings.RedisAddr = server.Addr()
-	return own.edge("EDGE_ITEM_MEMORY_BYTES=1048576", "EDGE_ITEM_TTL=1s")
+	return s.edge("EDGE_ITEM_MEMORY_BYTES=1048576", "EDGE_ITEM_TTL=1s", "EDGE_REDIS_ADDRS="+server.Addr())
 }

@@ -17,8 +17,10 @@ import (
 
 const resultsHead = `# Results
 
-Written by ` + "`make bench`" + `; each benchmark that runs replaces its own section, and the others stay. A machine's figures say little: what counts
-is the ratio between cases that took turns in one run. The load generator and all services share the machine.
+Written by ` + "`make bench`" + `;
+each benchmark that runs replaces its own section, and the others stay. The figures of
+one machine say little: what counts is the ratio between cases that took turns in one run. The load generator
+and all services share the machine.
 `
 
 const goalsHead = `
@@ -26,7 +28,7 @@ const goalsHead = `
 |---|---|---|---|---|
 `
 
-// keep writes what was found into the file of results, and leaves the sections of benchmarks that did not run.
+// keep writes the results to a file and keeps the sections of benchmarks that did not run.
 func (t *table) keep(path string) error {
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -69,10 +71,11 @@ func (s *section) markdown(name, provenance string) string {
 	return out.String()
 }
 
-// provenance says when, of which commit, and on which machine.
+// provenance is the date, the commit and the machine.
 func provenance() string {
 	commit := "no commit"
-	if text, err := exec.Command("git", "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*").Output(); err == nil {
+	if text, err := exec.Command("git", "describe", "--always", "--dirty", "--abbrev=10",
+		"--exclude=*").Output(); err == nil {
 		commit = "commit " + string(bytes.TrimSpace(text))
 	}
 	machine := "unknown processor"
@@ -81,14 +84,16 @@ func provenance() string {
 		line, _, _ := strings.Cut(rest, "\n")
 		machine = strings.Trim(line, "\t :")
 	}
-	return fmt.Sprintf("%s, %s; %s, %d cores, %s", time.Now().UTC().Format("2006-01-02 15:04 UTC"), commit, machine, runtime.NumCPU(), runtime.Version())
+	return fmt.Sprintf("%s, %s; %s, %d cores, %s", time.Now().UTC().Format("2006-01-02 15:04 UTC"), commit,
+		machine, runtime.NumCPU(), runtime.Version())
 }
 
 // TestResultsKeepWhatDidNotRun: a benchmark replaces its own section only.
 func TestResultsKeepWhatDidNotRun(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir() + "/RESULTS.md"
-	for _, run := range []map[string]string{{"BenchmarkA": "a, first", "BenchmarkB": "b, first"}, {"BenchmarkB": "b, second"}} {
+	for _, run := range []map[string]string{{"BenchmarkA": "a, first", "BenchmarkB": "b, first"},
+		{"BenchmarkB": "b, second"}} {
 		found := table{sections: map[string]*section{}}
 		for name, line := range run {
 			found.section(name).lines = []string{line}
@@ -102,7 +107,8 @@ func TestResultsKeepWhatDidNotRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := parseResults(string(text))
-	if len(all) != 2 || !strings.Contains(all["BenchmarkA"], "a, first") || !strings.Contains(all["BenchmarkB"], "b, second") || strings.Contains(string(text), "b, first") {
+	if len(all) != 2 || !strings.Contains(all["BenchmarkA"], "a, first") ||
+		!strings.Contains(all["BenchmarkB"], "b, second") || strings.Contains(string(text), "b, first") {
 		t.Errorf("%s", text)
 	}
 }

@@ -26,14 +26,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// table collects what the benchmarks found, benchmark by benchmark.
+// table collects the results of all benchmarks.
 type table struct {
 	mu       sync.Mutex
 	order    []string
 	sections map[string]*section
 }
 
-// section is what one benchmark found: lines, and rows that are held against a goal.
+// section are the results of one benchmark: lines, and rows that are compared with a goal.
 type section struct {
 	lines []string
 	goals []string
@@ -41,14 +41,14 @@ type section struct {
 
 var rows = table{sections: map[string]*section{}}
 
-// begin says that what is found from now on is the benchmark's. They run one after the other.
+// begin makes a benchmark the one that results belong to. Benchmarks run one after the other.
 func (t *table) begin(b *testing.B) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.section(b.Name())
 }
 
-// section makes a benchmark's section the last one. The mutex is held.
+// section makes a benchmark's section the last one. The caller holds the mutex.
 func (t *table) section(name string) *section {
 	if len(t.order) == 0 || t.order[len(t.order)-1] != name {
 		t.order = append(t.order, name)
@@ -59,7 +59,7 @@ func (t *table) section(name string) *section {
 	return t.sections[name]
 }
 
-// current is the section of the benchmark that runs. The mutex is held.
+// current is the section of the running benchmark. The caller holds the mutex.
 func (t *table) current() *section {
 	if len(t.order) == 0 {
 		return t.section("Benchmarks")
@@ -74,7 +74,7 @@ func (t *table) add(format string, args ...any) {
 	s.lines = append(s.lines, fmt.Sprintf(format, args...))
 }
 
-// goal adds a row that is held against a goal: ours, the limit that took turns with it, the ratio or figure, and what it should be.
+// goal adds a row that is compared with a goal: our figure, that of the limit, the ratio, and the goal.
 func (t *table) goal(what, ours, limit, figure, goal string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

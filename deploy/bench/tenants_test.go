@@ -8,20 +8,21 @@ import (
 	"testing"
 	"time"
 
-	"storefront.internal/deploy/bench/drive"
+	"storefront.internal/deploy/load"
 	"storefront.internal/shared/ident"
 	"storefront.internal/shared/ident/decisionid"
 )
 
-// BenchmarkTenants is operation 1 for ten thousand connections, each with a key of its own, and for ten, in turns.
+// BenchmarkTenants compares recording signals for ten thousand connections, each with a key of its own, and
+// for ten; they take turns.
 func BenchmarkTenants(b *testing.B) {
-	s := newStack(b)
+	s := newDeployment(b)
 	edge := s.edge(noQuota...)
 	all := s.tenants(b, 10_000)
 	var rates [2][]float64
 	for round := range rounds + 1 {
-		for i, who := range [][]drive.Shopper{all[:10], all} {
-			found, err := drive.Closed(tenantLoad(edge, who), 2*turn)
+		for i, who := range [][]load.Shopper{all[:10], all} {
+			found, err := load.Closed(tenantLoad(edge, who), 2*turn)
 			check(b, err)
 			if round > 0 { // the first one fills the caches
 				rates[i] = append(rates[i], found.Rate())
@@ -29,21 +30,23 @@ func BenchmarkTenants(b *testing.B) {
 		}
 	}
 	few, many := median(rates[0]), median(rates[1])
-	rows.add("operation 1, cost with 10,000 connections ÷ with 10: %.2f (%.0f and %.0f req/s), edge %.0f MiB resident", few/many, many, few, residentOf(b, edge.Pid()))
+	rows.add("recording signals, cost with 10,000 connections ÷ with 10: %.2f (%.0f and %.0f req/s), edge "+
+		"%.0f MiB resident", few/many, many, few, residentOf(b, edge.Pid()))
 	b.ReportMetric(few/many, "10000/10")
 	b.ReportMetric(0, "ns/op")
 }
 
-// tenantLoad has each connection send for its share of the tenants, one after the other; where they are few, several send for one.
-func tenantLoad(edge node, who []drive.Shopper) drive.Case {
+// tenantLoad lets each client send for its share of the connections, one after the other; when there are few
+// connections, several clients send for one.
+func tenantLoad(edge node, who []load.Shopper) load.Case {
 	run, now := random(3), time.Now()
-	var shares [shoppers][]*drive.Batch
+	var shares [shoppers][]*load.Batch
 	for i := range max(len(who), shoppers) {
 		share := &shares[i%shoppers]
-		*share = append(*share, drive.NewBatch(who[i%len(who)], fmt.Sprintf("%s%05d", run, i), now))
+		*share = append(*share, load.NewBatch(who[i%len(who)], fmt.Sprintf("%s%05d", run, i), now))
 	}
 	var next [shoppers]int
-	return drive.Case{
+	return load.Case{
 		Address: edge.address, Connections: shoppers,
 		Request: func(i int) []byte {
 			next[i] = (next[i] + 1) % len(shares[i])
@@ -59,11 +62,11 @@ func tenantLoad(edge node, who []drive.Shopper) drive.Case {
 }
 
 // tenants makes connections, each with a key and a Decision.
-func (s *stack) tenants(b *testing.B, n int) []drive.Shopper {
+func (s *deployment) tenants(b *testing.B, n int) []load.Shopper {
 	b.Helper()
-	keys, err := decisionid.ParseKeyring(s.settings.DecisionKeys)
+	keys, err := decisionid.ParseKeyring(s.Settings.DecisionKeys)
 	check(b, err)
-	all := make([]drive.Shopper, n)
+	all := make([]load.Shopper, n)
 	elapsed(b, 8, n, func(i int) error {
 		ctx := context.Background()
 		c, err := s.api.CreateConnection(ctx, fmt.Sprintf("tenant-%d", i))
@@ -74,8 +77,9 @@ func (s *stack) tenants(b *testing.B, n int) []drive.Shopper {
 		if err != nil {
 			return err
 		}
-		all[i] = drive.Shopper{
-			Host: "bench", Connection: c.ConnectionID, Key: key.Secret, Item: "itm_5f1c9a7b3d2e4f600001", Signals: signals,
+		all[i] = load.Shopper{
+			Host: "bench", Connection: c.ConnectionID, Key: key.Secret, Item: "itm_5f1c9a7b3d2e4f600001",
+			Signals:  signals,
 			Decision: string(keys.Mint(ident.ConnectionID(c.ConnectionID), time.Now())),
 		}
 		return nil

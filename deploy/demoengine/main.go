@@ -1,6 +1,10 @@
-// Command demoengine serves the small engine of package engine: DEMOENGINE_LISTEN (host:port) and DEMOENGINE_TOKEN, the bearer
-// token that it expects. With DEMOENGINE_SNAPSHOTS_URL (of the internal surface) and DEMOENGINE_SNAPSHOTS_TOKEN (of the engine
-// principal) it reads what it is told of and recommends from it; DEMOENGINE_KEEP is a file that keeps that between runs.
+// Command demoengine serves the small engine of package engine. It reads from its environment:
+//
+//	DEMOENGINE_LISTEN           host:port, required
+//	DEMOENGINE_TOKEN            the expected bearer token, required
+//	DEMOENGINE_SNAPSHOTS_URL    base URL of control, where the engine reads snapshots of events
+//	DEMOENGINE_SNAPSHOTS_TOKEN  the engine's bearer token at control
+//	DEMOENGINE_KEEP             file that keeps the products between runs
 package main
 
 import (
@@ -24,8 +28,8 @@ func main() {
 		e.ReadSnapshots(url, os.Getenv("DEMOENGINE_SNAPSHOTS_TOKEN"))
 	}
 	if path := os.Getenv("DEMOENGINE_KEEP"); path != "" {
-		if err := e.Keep(path); err != nil {
-			fmt.Fprintln(os.Stderr, "demoengine: begins anew:", err)
+		if err := e.PersistTo(path); err != nil {
+			fmt.Fprintln(os.Stderr, "demoengine: begins without products:", err)
 		}
 	}
 	if err := run(ctx, e, os.Getenv("DEMOENGINE_LISTEN")); err != nil {
@@ -46,5 +50,5 @@ func run(ctx context.Context, e *engine.Engine, listen string) error {
 		return err
 	case <-ctx.Done():
 	}
-	return server.Close() // a hanging answer is not waited for
+	return server.Close() // without waiting for hanging responses
 }

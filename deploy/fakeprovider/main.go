@@ -1,15 +1,17 @@
 // Command fakeprovider serves the fakes of package fake. It reads from its environment:
 //
 //	FAKEPROVIDER_LISTEN            host:port, required
-//	FAKEPROVIDER_APP_SECRET        what deliveries are signed with (demo-app-secret)
-//	FAKEPROVIDER_PRODUCTS          products of each store (2000); likewise FAKEPROVIDER_ORDERS (40) and FAKEPROVIDER_SEED (1)
+//	FAKEPROVIDER_APP_SECRET        signs webhooks (demo-app-secret)
+//	FAKEPROVIDER_PRODUCTS          products of each store (2000)
+//	FAKEPROVIDER_ORDERS            orders of each store (40)
+//	FAKEPROVIDER_SEED              of the stores' contents (1)
 //	FAKEPROVIDER_CONTENTS          none: stores begin empty
-//	FAKEPROVIDER_STORES            stores that are there from the start: tiendanube:<id>,shopify:<shop>,woocommerce:<store>
+//	FAKEPROVIDER_STORES            the first stores: tiendanube:<id>,shopify:<shop>,woocommerce:<store>
 //	FAKEPROVIDER_THROTTLE          off: no rate limits
-//	FAKEPROVIDER_STRICT_URLS       on: delivery URLs must be https and no host of one's own, as at the real providers
-//	FAKEPROVIDER_RECEIVER          deliveries go to this base URL and the path of the registered URL
-//	FAKEPROVIDER_CONTROL           base URL of the internal surface: the receiver at /hooks/{provider}/{endpoint_id} forwards to it
-//	FAKEPROVIDER_CONNECTOR_TOKENS  the receiver's bearer tokens: tiendanube:<token>,shopify:<token>
+//	FAKEPROVIDER_STRICT_URLS       on: webhook URLs must be https and no local host, as at real providers
+//	FAKEPROVIDER_RECEIVER          webhooks go to this base URL and the path of the registered URL
+//	FAKEPROVIDER_CONTROL           base URL of control; /hooks/{provider}/{endpoint_id} forwards to it
+//	FAKEPROVIDER_CONNECTOR_TOKENS  bearer tokens for control: tiendanube:<token>,shopify:<token>
 package main
 
 import (
@@ -56,20 +58,24 @@ func run(ctx context.Context, env func(string) string) error {
 		return err
 	case <-ctx.Done():
 	}
-	return server.Close() // a hanging answer is not waited for
+	return server.Close() // without waiting for hanging answers
 }
 
 func configFrom(env func(string) string) (fake.Config, error) {
 	c := fake.Config{
-		Seed: 1, AppSecret: env("FAKEPROVIDER_APP_SECRET"), Unthrottled: env("FAKEPROVIDER_THROTTLE") == "off",
-		Empty: env("FAKEPROVIDER_CONTENTS") == "none", StrictURLs: env("FAKEPROVIDER_STRICT_URLS") == "on", Receiver: env("FAKEPROVIDER_RECEIVER"),
+		Seed:        1,
+		AppSecret:   env("FAKEPROVIDER_APP_SECRET"),
+		Unthrottled: env("FAKEPROVIDER_THROTTLE") == "off",
+		Empty:       env("FAKEPROVIDER_CONTENTS") == "none",
+		StrictURLs:  env("FAKEPROVIDER_STRICT_URLS") == "on",
+		Receiver:    env("FAKEPROVIDER_RECEIVER"),
 	}
 	var faults []error
 	number := func(name string, set func(uint64)) {
 		if text := env(name); text != "" {
 			n, err := strconv.ParseUint(text, 10, 31)
 			if err != nil {
-				faults = append(faults, fmt.Errorf("%s is no number", name))
+				faults = append(faults, fmt.Errorf("%s is not a number", name))
 				return
 			}
 			set(n)
@@ -87,7 +93,8 @@ func configFrom(env func(string) string) (fake.Config, error) {
 	}
 	c.FirstStores = pairs("FAKEPROVIDER_STORES")
 	if control := env("FAKEPROVIDER_CONTROL"); control != "" {
-		c.Forward = &forward.Config{Control: strings.TrimSuffix(control, "/"), Tokens: pairs("FAKEPROVIDER_CONNECTOR_TOKENS")}
+		c.Forward = &forward.Config{Control: strings.TrimSuffix(control, "/"),
+			Tokens: pairs("FAKEPROVIDER_CONNECTOR_TOKENS")}
 	}
 	return c, errors.Join(faults...)
 }

@@ -19,16 +19,17 @@ import (
 
 	"storefront.internal/deploy/local/process"
 	"storefront.internal/deploy/local/project"
-	"storefront.internal/deploy/local/services"
+	"storefront.internal/deploy/stack"
+	"storefront.internal/deploy/stack/client"
 )
 
-// patience is how long a busy machine may take for anything.
-const patience = 3 * time.Minute
+// timeout is generous, because the machine may be busy.
+const timeout = 3 * time.Minute
 
-// prefixes are those of the components' variables.
+// prefixes are the prefixes of the components' settings.
 var prefixes = map[string]string{"edge": "EDGE_", "control": "CONTROL_", "relay": "RELAY_"}
 
-// node is a running binary with a container's environment.
+// node is a running binary with the environment of a container.
 type node struct {
 	container
 	*process.Process
@@ -36,10 +37,12 @@ type node struct {
 	log           string
 }
 
-// start runs a binary exactly as the rendered container says, but for the numbers of its ports.
+// start runs a binary with the arguments and environment of the rendered container, except for the port
+// numbers.
 func (c container) start(t *testing.T, binary string) *node {
 	t.Helper()
-	n := &node{container: c, listen: address(t), admin: address(t), log: filepath.Join(t.TempDir(), c.name+".log")}
+	n := &node{container: c, listen: address(t), admin: address(t),
+		log: filepath.Join(t.TempDir(), c.name+".log")}
 	prefix := prefixes[c.name]
 	c.move(t, prefix+"ADMIN_LISTEN", "ops", n.admin)
 	if c.name != "relay" {
@@ -50,18 +53,19 @@ func (c container) start(t *testing.T, binary string) *node {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = log.Close() })
-	n.Process, err = process.Start(process.Spec{Name: c.name, Path: binary, Args: c.args, Env: c.environ(), Log: log})
+	n.Process, err = process.Start(process.Spec{Name: c.name, Path: binary, Args: c.args, Env: c.environ(),
+		Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { n.end(t) })
-	if err := services.Ready(t.Context(), n.Process, n.admin, patience); err != nil {
+	if err := stack.Ready(t.Context(), n.Process, n.admin, timeout); err != nil {
 		t.Fatalf("%s: %v\n%s", c.name, err, n.tail())
 	}
 	return n
 }
 
-// end asks for the end as the kubelet does, and wants it in the time that the pod has.
+// end stops the process as the kubelet does, within the pod's grace period.
 func (n *node) end(t *testing.T) {
 	if !n.Running() {
 		return
@@ -87,7 +91,7 @@ func (n *node) tail() string {
 	return text[max(0, len(text)-3000):]
 }
 
-// url is a path at one of the container's ports by name.
+// url returns the URL of a path at a named port of the container.
 func (n *node) url(port, path string) string {
 	at := map[string]string{"ops": n.admin, "http": n.listen}[port]
 	return "http://" + at + path
@@ -95,7 +99,7 @@ func (n *node) url(port, path string) string {
 
 func address(t *testing.T) string {
 	t.Helper()
-	port, err := project.FreePort()
+	port, err := project.ClaimPort()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,12 +126,14 @@ func get(t *testing.T, url string) (int, string) {
 
 func binary(t *testing.T, name string) string {
 	t.Helper()
-	return filepath.Join(root(t), "bin", map[string]string{"edge": "edge", "control": "control", "relay": "engine-relay", "migrate": "control"}[name])
+	return filepath.Join(root(t), "bin", map[string]string{"edge": "edge", "control": "control",
+		"relay": "engine-relay", "migrate": "control"}[name])
 }
 
-// The real binaries start with what the chart gives them, on a database that the migration Job made as an owner who is no
-// superuser; every probe answers, the routes that the public surface publishes are served, and the chart's own test passes.
-func TestBinariesFitTheChart(t *testing.T) {
+// TestBinariesRunWithTheChart starts the real binaries with the rendered environments, after the migration
+// Job has run as an owner who is not a superuser. All probes succeed, the published routes are served, and
+// the test of the chart passes.
+func TestBinariesRunWithTheChart(t *testing.T) {
 	t.Parallel()
 	s := newStores(t)
 	r := s.release(t, s.externalValues(t))
@@ -146,10 +152,13 @@ func TestBinariesFitTheChart(t *testing.T) {
 			}
 		}
 		limit, err := strconv.ParseInt(n.env["GOMEMLIMIT"], 10, 64)
-		if headroom := fmt.Sprintf(`"bytes":%d`, limit-limit/10); err != nil || !strings.Contains(n.text(), headroom) {
-			t.Errorf("%s does not keep to nine tenths of its memory (%v): want %s in\n%s", name, err, headroom, n.text())
+		if headroom := fmt.Sprintf(`"bytes":%d`, limit-limit/10); err != nil ||
+			!strings.Contains(n.text(), headroom) {
+			t.Errorf("%s does not use nine tenths of its memory (%v): %s is not in\n%s", name, err, headroom,
+				n.text())
 		}
-		if status, body := get(t, n.url("ops", "/metrics")); status != http.StatusOK || !strings.Contains(body, "go_goroutines") {
+		if status, body := get(t, n.url("ops", "/metrics")); status != http.StatusOK ||
+			!strings.Contains(body, "go_goroutines") {
 			t.Errorf("%s: metrics: %d", name, status)
 		}
 	}
@@ -157,39 +166,40 @@ func TestBinariesFitTheChart(t *testing.T) {
 	s.smoke(t, r, nodes)
 }
 
-// publicRoutes asks for what the Ingress and the HTTPRoute lead to.
+// publicRoutes calls the routes that the Ingress and the HTTPRoute publish.
 func publicRoutes(t *testing.T, r release, edge *node) {
 	t.Helper()
 	if status, body := get(t, edge.url("http", "/healthz")); status != http.StatusOK {
 		t.Errorf("/healthz: %d %s", status, body)
 	}
-	if status, body := get(t, edge.url("http", "/v1/nothing")); status != http.StatusNotFound || !strings.Contains(body, `"type":"`+edge.env["EDGE_ERRORS_BASE"]) {
+	if status, body := get(t, edge.url("http", "/v1/nothing")); status != http.StatusNotFound ||
+		!strings.Contains(body, `"type":"`+edge.env["EDGE_ERRORS_BASE"]) {
 		t.Errorf("/v1/nothing: %d %s", status, body)
 	}
 	for _, path := range []string{"/metrics", "/readyz", "/internal/v1/connections"} {
 		if status, _ := get(t, edge.url("http", path)); status != http.StatusNotFound {
-			t.Errorf("the public port answers %d at %s", status, path)
+			t.Errorf("the public port answers %d for %s", status, path)
 		}
 	}
 	for _, o := range r.objects {
 		if o.kind() == "Service" && !strings.HasSuffix(o.name(), "-ops") {
 			for _, p := range list[map[string]any](o.at("spec", "ports")) {
 				if p["targetPort"] != "http" {
-					t.Errorf("Service %s leads to the port %v", o.name(), p["targetPort"])
+					t.Errorf("Service %s has the target port %v", o.name(), p["targetPort"])
 				}
 			}
 		}
 	}
 }
 
-// smoke runs the chart's own test with the shell and the curl of this machine: without a key, and with one.
+// smoke runs the script of `helm test` with the shell and curl of this machine, without a key and with one.
 func (s *stores) smoke(t *testing.T, r release, nodes map[string]*node) {
 	t.Helper()
 	job := r.find(t, "Job", "sf-storefront-test").pod()
 	raw := object(list[map[string]any](job.at("containers"))[0])
 	command, args := list[string](raw.at("command")), list[string](raw.at("args"))
 	if strings.Contains(args[0], "$$") || regexp.MustCompile(`\$\([A-Z_]+\)`).MatchString(args[0]) {
-		t.Error("Kubernetes would change the script")
+		t.Error("Kubernetes would replace parts of the script")
 	}
 	env := r.container(t, "Job", "sf-storefront-test").env
 	env["BASE_URL"] = nodes["edge"].url("http", "")
@@ -209,7 +219,8 @@ func (s *stores) smoke(t *testing.T, r release, nodes map[string]*node) {
 	if out := run(); !strings.Contains(out, "refusal: ") {
 		t.Errorf("without a key: %s", out)
 	}
-	api := services.Internal{BaseURL: nodes["control"].url("http", ""), ConnectorToken: connectorToken, BackendToken: backendToken}
+	api := client.Internal{BaseURL: nodes["control"].url("http", ""), ConnectorToken: connectorToken,
+		BackendToken: backendToken}
 	connection, err := api.CreateConnection(t.Context(), "helmtest")
 	if err != nil {
 		t.Fatal(err)
@@ -218,8 +229,9 @@ func (s *stores) smoke(t *testing.T, r release, nodes map[string]*node) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.wait(t, "the key is good", func() error {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, nodes["edge"].url("http", "/v1/connections/"+connection.ConnectionID+"/items/itm_none"), nil)
+	s.wait(t, "the key is accepted", func() error {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+			nodes["edge"].url("http", "/v1/connections/"+connection.ConnectionID+"/items/itm_none"), nil)
 		if err != nil {
 			return err
 		}
@@ -234,13 +246,15 @@ func (s *stores) smoke(t *testing.T, r release, nodes map[string]*node) {
 		}
 		return nil
 	})
-	if out := run("CONNECTION_ID="+connection.ConnectionID, "STOREFRONT_KEY="+key.Secret); !strings.Contains(out, `"duplicate"`) || !strings.Contains(out, "passed") {
+	if out := run("CONNECTION_ID="+connection.ConnectionID,
+		"STOREFRONT_KEY="+key.Secret); !strings.Contains(out, `"duplicate"`) ||
+		!strings.Contains(out, "passed") {
 		t.Errorf("with a key: %s", out)
 	}
 }
 
-// A trial's values alone, with every secret in them, start all three as well.
-func TestBinariesFitATrial(t *testing.T) {
+// TestBinariesRunWithTrialValues starts all services with the values of a trial, which include all secrets.
+func TestBinariesRunWithTrialValues(t *testing.T) {
 	t.Parallel()
 	s := newStores(t)
 	r := s.release(t, s.trialValues(t))
@@ -250,13 +264,15 @@ func TestBinariesFitATrial(t *testing.T) {
 	}
 }
 
-// Every variable of a rendered container is known to its binary, and every secret of a binary can come from the chart.
-func TestVariablesAreKnown(t *testing.T) {
+// TestSettingsAreKnown checks that the services know all rendered settings, and that the chart can set all
+// secrets.
+func TestSettingsAreKnown(t *testing.T) {
 	t.Parallel()
 	row := regexp.MustCompile("(?m)^\\| `([A-Z0-9_]+)` \\| ([^|]+) \\|")
 	for set, values := range valueFiles(t) {
 		r := release{objects: objects(t, render(t, "-f", values))}
-		for name, reference := range map[string]string{"edge": "edge", "control": "control", "relay": "engine-relay"} {
+		for name, reference := range map[string]string{"edge": "edge", "control": "control",
+			"relay": "engine-relay"} {
 			text, err := os.ReadFile(filepath.Join(root(t), reference, "CONFIG.md"))
 			if err != nil {
 				t.Fatal(err)
@@ -273,20 +289,21 @@ func TestVariablesAreKnown(t *testing.T) {
 				if kind[variable] == "" {
 					t.Errorf("%s: %s does not know %s", set, name, variable)
 				}
-				if url := strings.HasSuffix(variable, "_DATABASE_URL"); (kind[variable] == "secret") != secret && !url {
+				if url := strings.HasSuffix(variable,
+					"_DATABASE_URL"); (kind[variable] == "secret") != secret && !url {
 					t.Errorf("%s: %s of %s comes from a Secret: %v", set, variable, name, secret)
 				}
 			}
 			for variable, is := range kind {
 				if _, ok := given[variable]; set == "full" && is == "secret" && !ok {
-					t.Errorf("no value of the chart leads to %s", variable)
+					t.Errorf("no value of the chart sets %s", variable)
 				}
 			}
 		}
 	}
 }
 
-// variables are those of a component, and whether each comes from a Secret.
+// variables returns the variables of a component, and whether each comes from a Secret.
 func (r release) variables(t *testing.T, component string) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}
@@ -301,7 +318,8 @@ func (r release) variables(t *testing.T, component string) map[string]bool {
 				out[k] = false
 			}
 		case "Deployment":
-			for _, entry := range list[map[string]any](object(list[map[string]any](o.pod().at("containers"))[0]).at("env")) {
+			first := object(list[map[string]any](o.pod().at("containers"))[0])
+			for _, entry := range list[map[string]any](first.at("env")) {
 				out[object(entry).str("name")] = object(entry).str("valueFrom", "secretKeyRef", "key") != ""
 			}
 		}
@@ -311,7 +329,7 @@ func (r release) variables(t *testing.T, component string) map[string]bool {
 
 func (s *stores) wait(t *testing.T, what string, ask func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	for {
 		err := ask()

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// release is what one set of values renders, beside the Secrets that the cluster would hold.
+// release is the render of one set of values, and the Secrets of the cluster.
 type release struct {
 	objects []object
 	secrets map[string]map[string]string
@@ -37,13 +37,14 @@ func (r release) find(t *testing.T, kind, name string) object {
 	return nil
 }
 
-// pod is the pod template of a Deployment or Job.
+// pod returns the pod template of a Deployment or Job.
 func (o object) pod() object {
 	spec, _ := o.at("spec", "template", "spec").(map[string]any)
 	return spec
 }
 
-// container resolves what a pod's one container gets; a reference that leads nowhere is an error, as it is on a cluster.
+// container resolves the environment of a pod's only container. A missing reference is an error, as on a
+// cluster.
 func (r release) container(t *testing.T, kind, name string) container {
 	t.Helper()
 	pod := r.find(t, kind, name).pod()
@@ -52,7 +53,8 @@ func (r release) container(t *testing.T, kind, name string) container {
 		t.Fatalf("%s %s has %d containers", kind, name, len(all))
 	}
 	raw := object(all[0])
-	c := container{name: raw.str("name"), args: list[string](raw.at("args")), env: map[string]string{}, ports: map[string]int{}, probes: map[string]string{}}
+	c := container{name: raw.str("name"), args: list[string](raw.at("args")), env: map[string]string{},
+		ports: map[string]int{}, probes: map[string]string{}}
 	for _, from := range list[map[string]any](raw.at("envFrom")) {
 		config := r.find(t, "ConfigMap", object(from).str("configMapRef", "name"))
 		data, _ := config.at("data").(map[string]any)
@@ -68,7 +70,8 @@ func (r release) container(t *testing.T, kind, name string) container {
 	}
 	for _, probe := range []string{"startup", "liveness", "readiness"} {
 		if get := raw.at(probe+"Probe", "httpGet"); get != nil {
-			c.probes[probe] = raw.str(probe+"Probe", "httpGet", "port") + raw.str(probe+"Probe", "httpGet", "path")
+			c.probes[probe] = raw.str(probe+"Probe", "httpGet", "port") +
+				raw.str(probe+"Probe", "httpGet", "path")
 		}
 	}
 	if seconds, ok := pod.at("terminationGracePeriodSeconds").(float64); ok {
@@ -91,7 +94,8 @@ func (r release) value(t *testing.T, entry object, of object) string {
 		if entry.str("valueFrom", "resourceFieldRef", "containerName") != of.str("name") {
 			t.Fatalf("%s refers to another container", entry.str("name"))
 		}
-		return strconv.FormatInt(bytesOf(t, of.str(append([]string{"resources"}, strings.Split(resource, ".")...)...)), 10)
+		return strconv.FormatInt(bytesOf(t, of.str(append([]string{"resources"},
+			strings.Split(resource, ".")...)...)), 10)
 	}
 	return entry.str("value")
 }
@@ -129,7 +133,7 @@ func bytesOf(t *testing.T, quantity string) int64 {
 	return 0
 }
 
-// environ is the environment as a program gets it, and nothing beside it.
+// environ returns the environment of the process.
 func (c container) environ() []string {
 	var all []string
 	for k, v := range c.env {
@@ -139,8 +143,8 @@ func (c container) environ() []string {
 	return all
 }
 
-// move changes the address that a port of the container listens at: three pods on one machine cannot share a number. The
-// rendered address must be the rendered port's.
+// move changes the address of a port of the container, because several services run on one machine. The
+// rendered address must match the rendered port.
 func (c container) move(t *testing.T, variable, port, address string) {
 	t.Helper()
 	if want := fmt.Sprintf(":%d", c.ports[port]); c.env[variable] != want || c.ports[port] == 0 {

@@ -1,5 +1,6 @@
-// Package helmtest tests the chart of helm/storefront where no cluster is: what Helm renders is valid for Kubernetes and for the
-// CRDs, equals the golden files, passes the Pod Security Standard "restricted", and fits the binaries (each container's own
-// arguments, environment and probes start the real one). It owns no part of the chart. Tests that need the tools of
-// `make helm-test` have the build tag helm; it refuses to skip one when a tool is missing.
+// Package helmtest tests the chart of helm/storefront without a cluster. The rendered objects are valid for
+// Kubernetes and the CRDs, all references between them resolve, and the real binaries start with the
+// arguments, environment and probes of the rendered containers. What a single template renders is tested by
+// helm-unittest (helm/storefront/tests) and by the golden renders (helm/golden). The tests have the build tag
+// helm and need the tools of `make helm-test`.
 package helmtest

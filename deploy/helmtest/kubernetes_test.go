@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The modules whose schemas judge what is rendered; only their files are read.
+// The modules that contain the schemas; only their files are read.
 const (
 	kubernetesModule = "k8s.io/kubernetes@v1.36.3"
 	prometheusModule = "github.com/prometheus-operator/prometheus-operator@v0.93.1"
@@ -24,19 +24,20 @@ const (
 	externalModule   = "github.com/external-secrets/external-secrets@v1.3.2"
 )
 
-// judge holds a strict schema for every kind: a field that the API does not know is an error.
-type judge struct {
+// schemas holds a strict schema for each kind: a field that the API does not know is an error.
+type schemas struct {
 	compiler *jsonschema.Compiler
-	address  map[string]string // apiVersion/kind to the schema's address
+	url      map[string]string // by apiVersion/kind
 }
 
-func newJudge(t *testing.T) *judge {
+func loadSchemas(t *testing.T) *schemas {
 	t.Helper()
-	j := &judge{compiler: jsonschema.NewCompiler(), address: map[string]string{}}
-	j.compiler.DefaultDraft(jsonschema.Draft7)
-	j.addBuiltIns(t, filepath.Join(module(t, kubernetesModule), "api/openapi-spec/swagger.json"))
+	s := &schemas{compiler: jsonschema.NewCompiler(), url: map[string]string{}}
+	s.compiler.DefaultDraft(jsonschema.Draft7)
+	s.addBuiltIns(t, filepath.Join(module(t, kubernetesModule), "api/openapi-spec/swagger.json"))
 	for _, crds := range []string{
-		filepath.Join(module(t, prometheusModule), "example/prometheus-operator-crd/monitoring.coreos.com_*.yaml"),
+		filepath.Join(module(t, prometheusModule),
+			"example/prometheus-operator-crd/monitoring.coreos.com_*.yaml"),
 		filepath.Join(module(t, kedaModule), "config/crd/bases/keda.sh_scaledobjects.yaml"),
 		filepath.Join(module(t, kedaModule), "config/crd/bases/keda.sh_triggerauthentications.yaml"),
 		filepath.Join(module(t, gatewayModule), "config/crd/standard/gateway.networking.k8s.io_*.yaml"),
@@ -47,13 +48,13 @@ func newJudge(t *testing.T) *judge {
 			t.Fatalf("no CRD at %s: %v", crds, err)
 		}
 		for _, path := range paths {
-			j.addCRD(t, path)
+			s.addCRD(t, path)
 		}
 	}
-	return j
+	return s
 }
 
-// module is the folder of a module in the module cache; its source is not compiled.
+// module returns the folder of a module in the module cache. Its source is not compiled.
 func module(t *testing.T, name string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", name)
@@ -66,8 +67,8 @@ func module(t *testing.T, name string) string {
 	return answer.Dir
 }
 
-// addBuiltIns reads Kubernetes' own OpenAPI document.
-func (j *judge) addBuiltIns(t *testing.T, path string) {
+// addBuiltIns reads the OpenAPI document of Kubernetes.
+func (s *schemas) addBuiltIns(t *testing.T, path string) {
 	t.Helper()
 	var doc struct {
 		Definitions map[string]map[string]any `json:"definitions"`
@@ -79,14 +80,15 @@ func (j *judge) addBuiltIns(t *testing.T, path string) {
 		case strings.HasSuffix(name, ".IntOrString"), strings.HasSuffix(name, ".Quantity"):
 			def = map[string]any{"type": []any{"string", "integer", "number"}}
 		default:
-			tighten(def)
+			makeStrict(def)
 		}
 		definitions[name] = def
 		for _, gvk := range list[map[string]any](def["x-kubernetes-group-version-kind"]) {
-			j.address[apiVersion(gvk["group"], gvk["version"])+"/"+gvk["kind"].(string)] = "kubernetes.json#/definitions/" + name
+			s.url[apiVersion(gvk["group"],
+				gvk["version"])+"/"+gvk["kind"].(string)] = "kubernetes.json#/definitions/" + name
 		}
 	}
-	j.add(t, "kubernetes.json", map[string]any{"definitions": definitions})
+	s.add(t, "kubernetes.json", map[string]any{"definitions": definitions})
 }
 
 func apiVersion(group, version any) string {
@@ -96,7 +98,7 @@ func apiVersion(group, version any) string {
 	return group.(string) + "/" + version.(string)
 }
 
-func (j *judge) addCRD(t *testing.T, path string) {
+func (s *schemas) addCRD(t *testing.T, path string) {
 	t.Helper()
 	var crd struct {
 		Spec struct {
@@ -113,31 +115,32 @@ func (j *judge) addCRD(t *testing.T, path string) {
 	read(t, path, &crd)
 	for _, v := range crd.Spec.Versions {
 		schema := v.Schema.OpenAPIV3Schema
-		tighten(schema)
+		makeStrict(schema)
 		properties, _ := schema["properties"].(map[string]any)
 		properties["metadata"] = map[string]any{"type": "object"}
 		kind := crd.Spec.Group + "/" + v.Name + "/" + crd.Spec.Names.Kind
-		j.add(t, kind+".json", schema)
-		j.address[kind] = kind + ".json"
+		s.add(t, kind+".json", schema)
+		s.url[kind] = kind + ".json"
 	}
 }
 
-func (j *judge) add(t *testing.T, address string, schema map[string]any) {
+func (s *schemas) add(t *testing.T, url string, schema map[string]any) {
 	t.Helper()
-	if err := j.compiler.AddResource(address, plain(t, schema)); err != nil {
+	if err := s.compiler.AddResource(url, asJSON(t, schema)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// tighten refuses unknown fields and says in JSON Schema what Kubernetes says in its own words.
-func tighten(v any) {
+// makeStrict forbids unknown fields and translates the extensions of Kubernetes to JSON Schema.
+func makeStrict(v any) {
 	switch v := v.(type) {
 	case []any:
 		for _, e := range v {
-			tighten(e)
+			makeStrict(e)
 		}
 	case map[string]any:
-		if _, ok := v["properties"].(map[string]any); ok && v["additionalProperties"] == nil && v["x-kubernetes-preserve-unknown-fields"] == nil {
+		if _, ok := v["properties"].(map[string]any); ok && v["additionalProperties"] == nil &&
+			v["x-kubernetes-preserve-unknown-fields"] == nil {
 			v["additionalProperties"] = false
 		}
 		if v["x-kubernetes-int-or-string"] == true {
@@ -146,32 +149,32 @@ func tighten(v any) {
 		if kind, ok := v["type"].(string); ok && v["nullable"] == true {
 			v["type"] = []any{kind, "null"}
 		}
-		delete(v, "format") // int32 and the like; JSON Schema knows others
+		delete(v, "format") // int32 and others that JSON Schema does not define
 		for _, e := range v {
-			tighten(e)
+			makeStrict(e)
 		}
 	}
 }
 
-func (j *judge) check(t *testing.T, o object) {
+func (s *schemas) check(t *testing.T, o object) {
 	t.Helper()
 	kind := o.str("apiVersion") + "/" + o.kind()
-	address, ok := j.address[kind]
+	url, ok := s.url[kind]
 	if !ok {
-		t.Errorf("%s %s: no schema", kind, o.name())
+		t.Errorf("%s: no schema for %s", o, kind)
 		return
 	}
-	schema, err := j.compiler.Compile(address)
+	schema, err := s.compiler.Compile(url)
 	if err != nil {
 		t.Fatalf("%s: %v", kind, err)
 	}
-	if err := schema.Validate(plain(t, o)); err != nil {
-		t.Errorf("%s %s: %v", kind, o.name(), err)
+	if err := schema.Validate(asJSON(t, o)); err != nil {
+		t.Errorf("%s: %v", o, err)
 	}
 }
 
-// plain is the value as a JSON decoder gives it.
-func plain(t *testing.T, v any) any {
+// asJSON returns the value as a JSON decoder returns it.
+func asJSON(t *testing.T, v any) any {
 	t.Helper()
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -195,72 +198,75 @@ func read(t *testing.T, path string, into any) {
 	}
 }
 
-// Every rendered object is valid for Kubernetes, or for its CRD, with no field that is not known there.
+// TestObjectsAreValid validates all rendered objects against the schemas of Kubernetes and of the CRDs.
 func TestObjectsAreValid(t *testing.T) {
 	t.Parallel()
-	j := newJudge(t)
+	s := loadSchemas(t)
 	for name, values := range valueFiles(t) {
 		t.Run(name, func(t *testing.T) {
 			for _, o := range objects(t, render(t, "-f", values)) {
-				j.check(t, o)
+				s.check(t, o)
 			}
 		})
 	}
-	t.Run("a misspelt field is refused", func(t *testing.T) {
-		o := object{"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": map[string]any{"name": "x"}, "spec": map[string]any{"maxUnavailabel": 1}}
-		schema, err := j.compiler.Compile(j.address["policy/v1/PodDisruptionBudget"])
-		if err != nil || schema.Validate(plain(t, o)) == nil {
-			t.Errorf("it was taken: %v", err)
+	t.Run("a misspelt field is rejected", func(t *testing.T) {
+		o := object{"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+			"metadata": map[string]any{"name": "x"}, "spec": map[string]any{"maxUnavailabel": 1}}
+		schema, err := s.compiler.Compile(s.url["policy/v1/PodDisruptionBudget"])
+		if err != nil || schema.Validate(asJSON(t, o)) == nil {
+			t.Errorf("it was accepted: %v", err)
 		}
 	})
 }
 
-// Every Secret and key that the example's values name is made by one of the examples.
-func TestExamplesFitTheirValues(t *testing.T) {
+// TestExamplesCreateTheirSecrets checks that an example creates each Secret and key that the example's values
+// name.
+func TestExamplesCreateTheirSecrets(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(root(t), "helm/examples")
 	text, err := os.ReadFile(filepath.Join(folder, "external-secrets.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := map[string]bool{
-		"storefront-pg-ca ca.crt":   true, // CloudNativePG makes it for a Cluster named storefront-pg
-		"storefront-kafka password": true, // Strimzi makes it for the KafkaUser storefront-kafka
+	created := map[string]bool{
+		"storefront-pg-ca ca.crt":   true, // by CloudNativePG for a Cluster named storefront-pg
+		"storefront-kafka password": true, // by Strimzi for the KafkaUser storefront-kafka
 	}
 	for _, o := range objects(t, string(text)) {
 		for _, entry := range list[map[string]any](o.at("spec", "data")) {
-			made[o.str("spec", "target", "name")+" "+object(entry).str("secretKey")] = true
+			created[o.str("spec", "target", "name")+" "+object(entry).str("secretKey")] = true
 		}
 	}
-	named := 0
+	names := 0
 	for _, o := range objects(t, render(t, "-f", filepath.Join(folder, "operators-values.yaml"))) {
 		for _, raw := range list[map[string]any](o.pod().at("containers")) {
 			for _, entry := range list[map[string]any](raw["env"]) {
-				ref := object(entry).str("valueFrom", "secretKeyRef", "name") + " " + object(entry).str("valueFrom", "secretKeyRef", "key")
-				if ref != " " && !made[ref] {
-					t.Errorf("%s %s: nobody makes %s", o.kind(), o.name(), ref)
+				ref := object(entry).str("valueFrom", "secretKeyRef", "name") + " " +
+					object(entry).str("valueFrom", "secretKeyRef", "key")
+				if ref != " " && !created[ref] {
+					t.Errorf("%s: no example creates %s", o, ref)
 				}
 				if ref != " " {
-					named++
+					names++
 				}
 			}
 		}
 	}
-	if named == 0 {
+	if names == 0 {
 		t.Error("the example names no Secret")
 	}
 }
 
-// The examples are valid where the CRD is published in a Go module; of the others (CloudNativePG, Strimzi, the Redis operator)
-// the syntax is looked at.
+// TestExamples validates the examples. CRDs that no Go module contains (CloudNativePG, Strimzi, the Redis
+// operator) are checked for syntax only.
 func TestExamples(t *testing.T) {
 	t.Parallel()
-	j := newJudge(t)
+	s := loadSchemas(t)
 	paths, err := filepath.Glob(filepath.Join(root(t), "helm/examples/*.yaml"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no examples: %v", err)
 	}
-	judged := 0
+	validated := 0
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -276,13 +282,13 @@ func TestExamples(t *testing.T) {
 			if o.kind() == "" || o.name() == "" || o.str("apiVersion") == "" {
 				t.Errorf("%s: an object without apiVersion, kind or name", path)
 			}
-			if _, known := j.address[o.str("apiVersion")+"/"+o.kind()]; known {
-				j.check(t, o)
-				judged++
+			if _, known := s.url[o.str("apiVersion")+"/"+o.kind()]; known {
+				s.check(t, o)
+				validated++
 			}
 		}
 	}
-	if judged == 0 {
-		t.Error("no example was judged by a schema")
+	if validated == 0 {
+		t.Error("no example was validated with a schema")
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// migrate runs the migration Job's container to its end.
+// migrate runs the container of the migration Job.
 func (s *stores) migrate(t *testing.T, r release) {
 	t.Helper()
 	if out, err := s.tryMigrate(t, r); err != nil {
@@ -32,9 +32,9 @@ func (s *stores) tryMigrate(t *testing.T, r release) (string, error) {
 	return string(out), err
 }
 
-// The migration from two places at once brings one schema, and once more changes nothing: neither an object of the catalog nor
-// a row of the two tables that tell versions is written again.
-func TestMigrationTwiceAndFromTwoPlaces(t *testing.T) {
+// TestConcurrentMigrations checks that two concurrent migrations create the schema, and that two more change
+// nothing: no object of the catalog and no row of the two tables with versions is written again.
+func TestConcurrentMigrations(t *testing.T) {
 	t.Parallel()
 	s := newStores(t)
 	r := s.release(t, s.externalValues(t))
@@ -57,12 +57,12 @@ func TestMigrationTwiceAndFromTwoPlaces(t *testing.T) {
 	}
 	s.execIn(t, s.superuser(t), `ALTER TABLE goose_db_version ADD COLUMN seen integer`)
 	if s.digest(t) == first {
-		t.Error("the digest does not see a change")
+		t.Error("the digest does not depend on the columns")
 	}
 }
 
-// digest is over every object of the catalog that the schemas hold (which it is, where its rows lie, who may do what with it) and
-// over the rows that tell versions.
+// digest covers all objects of our schemas in the catalog (ids, files, privileges) and the rows with
+// versions.
 func (s *stores) digest(t *testing.T) string {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), s.superuser(t))
@@ -70,38 +70,47 @@ func (s *stores) digest(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close(context.Background()) }()
-	const ours = ` n ON n.nspname IN ('public', 'control', 'relay', 'delivery') AND n.oid = `
+	const ours = ` JOIN pg_namespace n
+		ON n.nspname IN ('public', 'control', 'relay', 'delivery') AND n.oid = `
 	var parts []string
 	for name, query := range map[string]string{
-		"relations":   `SELECT concat_ws(' ', c.oid, relname, relfilenode, relacl) FROM pg_class c JOIN pg_namespace` + ours + `relnamespace`,
-		"columns":     `SELECT concat_ws(' ', attrelid, attname, attnum, atttypid, attacl, a.xmin) FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid JOIN pg_namespace` + ours + `relnamespace`,
-		"functions":   `SELECT concat_ws(' ', p.oid, proname, prosrc, proacl) FROM pg_proc p JOIN pg_namespace` + ours + `pronamespace`,
-		"constraints": `SELECT concat_ws(' ', c.oid, conname, c.xmin) FROM pg_constraint c JOIN pg_namespace` + ours + `connamespace`,
-		"versions":    `SELECT concat_ws(' ', g, xmin) FROM goose_db_version g`,
-		"jobs":        `SELECT concat_ws(' ', r, xmin) FROM control.river_migration r`,
+		"relations": `SELECT concat_ws(' ', c.oid, relname, relfilenode, relacl) ` +
+			`FROM pg_class c` + ours + `relnamespace`,
+		"columns": `SELECT concat_ws(' ', attrelid, attname, attnum, atttypid, attacl, a.xmin) ` +
+			`FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid` + ours + `relnamespace`,
+		"functions": `SELECT concat_ws(' ', p.oid, proname, prosrc, proacl) ` +
+			`FROM pg_proc p` + ours + `pronamespace`,
+		"constraints": `SELECT concat_ws(' ', c.oid, conname, c.xmin) ` +
+			`FROM pg_constraint c` + ours + `connamespace`,
+		"versions": `SELECT concat_ws(' ', g, xmin) FROM goose_db_version g`,
+		"jobs":     `SELECT concat_ws(' ', r, xmin) FROM control.river_migration r`,
 	} {
 		var digest string
 		var rows int
-		if err := c.QueryRow(t.Context(), `SELECT count(*), coalesce(md5(string_agg(x, ',' ORDER BY x)), '') FROM (`+query+`) AS q(x)`).Scan(&rows, &digest); err != nil {
+		if err := c.QueryRow(t.Context(),
+			`SELECT count(*), coalesce(md5(string_agg(x, ',' ORDER BY x)), '') FROM (`+query+`) AS q(x)`,
+		).Scan(&rows, &digest); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if rows == 0 {
-			t.Errorf("%s: nothing to look at", name)
+			t.Errorf("%s: no rows", name)
 		}
 		parts = append(parts, name+" "+digest)
 	}
 	return strings.Join(slices.Sorted(slices.Values(parts)), "\n")
 }
 
-// A release back runs on the newest schema: its binaries start and become ready on what the present migration made. A rollback
-// brings the chart of that release along, so each gets those of the chart's variables that it knows.
+// TestPreviousReleaseRunsOnTheNewestSchema checks that the binaries of the previous release become ready with
+// the schema of the present one. They get the variables of the chart that they know, because a rollback
+// restores the old chart too.
 func TestPreviousReleaseRunsOnTheNewestSchema(t *testing.T) {
 	t.Parallel()
 	s := newStores(t)
 	r := s.release(t, s.externalValues(t))
 	s.migrate(t, r)
 	tree, bin := previousRelease(t)
-	for name, service := range map[string]string{"control": "control", "relay": "engine-relay", "edge": "edge"} {
+	for name, service := range map[string]string{"control": "control", "relay": "engine-relay",
+		"edge": "edge"} {
 		t.Run(name, func(t *testing.T) {
 			reference, err := os.ReadFile(filepath.Join(tree, service, "CONFIG.md"))
 			if err != nil {
@@ -109,7 +118,8 @@ func TestPreviousReleaseRunsOnTheNewestSchema(t *testing.T) {
 			}
 			c := r.container(t, "Deployment", "sf-storefront-"+name)
 			for variable := range c.env {
-				if strings.HasPrefix(variable, prefixes[name]) && !strings.Contains(string(reference), "| `"+variable+"` |") {
+				if strings.HasPrefix(variable, prefixes[name]) &&
+					!strings.Contains(string(reference), "| `"+variable+"` |") {
 					delete(c.env, variable)
 				}
 			}
@@ -118,7 +128,7 @@ func TestPreviousReleaseRunsOnTheNewestSchema(t *testing.T) {
 	}
 }
 
-// previousRelease is a work tree of the commit PREVIOUS, and the folder of its binaries.
+// previousRelease returns a work tree of the commit PREVIOUS and the folder of its binaries.
 func previousRelease(t *testing.T) (tree, bin string) {
 	t.Helper()
 	commit := os.Getenv("PREVIOUS")
@@ -135,7 +145,8 @@ func previousRelease(t *testing.T) (tree, bin string) {
 	}
 	git("worktree", "add", "--detach", "--force", tree, commit)
 	t.Cleanup(func() { git("worktree", "remove", "--force", tree) })
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", bin+"/", "storefront.internal/edge", "storefront.internal/control", "storefront.internal/engine-relay")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", bin+"/",
+		"storefront.internal/edge", "storefront.internal/control", "storefront.internal/engine-relay")
 	cmd.Dir = tree
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", commit, err, out)

@@ -23,7 +23,7 @@ func (o object) str(path ...string) string {
 	return s
 }
 
-// at walks into maps; nil where there is nothing.
+// at returns the value at a path of maps, or nil.
 func (o object) at(path ...string) any {
 	var v any = map[string]any(o)
 	for _, name := range path {
@@ -33,10 +33,11 @@ func (o object) at(path ...string) any {
 	return v
 }
 
-func (o object) kind() string { return o.str("kind") }
-func (o object) name() string { return o.str("metadata", "name") }
+func (o object) kind() string   { return o.str("kind") }
+func (o object) name() string   { return o.str("metadata", "name") }
+func (o object) String() string { return o.kind() + " " + o.name() }
 
-// component is the part of the chart that the object belongs to.
+// component returns the part of the chart that the object belongs to.
 func (o object) component() string {
 	return o.str("metadata", "labels", "app.kubernetes.io/component")
 }
@@ -63,7 +64,7 @@ func root(t *testing.T) string {
 	return p.Root
 }
 
-// tool is the path of a program that `make helm-test` installs.
+// tool returns the path of a program that `make helm-test` installs.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(root(t), "bin", name)
@@ -73,28 +74,23 @@ func tool(t *testing.T, name string) string {
 	return path
 }
 
-// kubeVersion must be said: a helm that was built by `go install` believes that it speaks to Kubernetes 1.20.
+// kubeVersion is explicit because a helm that was built by `go install` assumes Kubernetes 1.20.
 const kubeVersion = "1.36.0"
 
-// helm runs helm in the repository and answers both outputs.
-func helm(t *testing.T, args ...string) (out, problems string, err error) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), tool(t, "helm"), args...)
-	cmd.Dir = root(t)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err = cmd.Run()
-	return stdout.String(), stderr.String(), err
-}
-
-// render is the text of a release `sf` in the namespace `shop`.
+// render returns the text of a release `sf` in the namespace `shop`.
 func render(t *testing.T, args ...string) string {
 	t.Helper()
-	out, problems, err := helm(t, append([]string{"template", "sf", "helm/storefront", "-n", "shop", "--kube-version", kubeVersion}, args...)...)
+	args = append([]string{"template", "sf", "helm/storefront", "-n", "shop", "--kube-version", kubeVersion},
+		args...)
+	cmd := exec.CommandContext(t.Context(), tool(t, "helm"), args...)
+	cmd.Dir = root(t)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("helm template %v: %v\n%s", args, err, problems)
+		t.Fatalf("helm %v: %v\n%s", args, err, &stderr)
 	}
-	return out
+	return string(out)
 }
 
 func objects(t *testing.T, text string) []object {
@@ -112,7 +108,7 @@ func objects(t *testing.T, text string) []object {
 	return all
 }
 
-// valueFiles are the sets of values that are rendered: name to path.
+// valueFiles returns the paths of the sets of values by name.
 func valueFiles(t *testing.T) map[string]string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(root(t), "helm/storefront/ci/*-values.yaml"))

@@ -18,7 +18,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"sigs.k8s.io/yaml"
 
-	"storefront.internal/deploy/local/services"
+	"storefront.internal/deploy/stack"
+	"storefront.internal/deploy/stack/client"
 )
 
 const (
@@ -29,9 +30,9 @@ const (
 	errorsBase     = "https://errors.example/"
 )
 
-// stores are the real ones of `local exec`, with a database and roles of the test's own.
+// stores are those of `local exec`, with a database and roles of the test.
 type stores struct {
-	server   *url.URL // the superuser's
+	server   *url.URL // of the superuser
 	database string
 	owner    string
 	redis    string
@@ -39,7 +40,8 @@ type stores struct {
 	keyset   string
 }
 
-// newStores prepares what the README asks a cluster's owner for: a database, its owner, and a login role for each service.
+// newStores creates what the README requires before the installation: a database, its owner, and a login role
+// for each service.
 func newStores(t *testing.T) *stores {
 	t.Helper()
 	server, err := url.Parse(os.Getenv("TEST_DATABASE_URL"))
@@ -55,14 +57,15 @@ func newStores(t *testing.T) *stores {
 		FOREACH name IN ARRAY ARRAY['storefront_edge', 'storefront_relay', 'storefront_control'] LOOP
 			BEGIN
 				EXECUTE format('CREATE ROLE %I NOLOGIN', name);
-			EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; -- the cluster is everybody's
+			EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; -- other tests create them too
 			END;
 		END LOOP;
 	END $$`)
 	s.exec(t, fmt.Sprintf("CREATE ROLE %s LOGIN NOSUPERUSER NOCREATEROLE PASSWORD 'p/w:1@'", s.owner))
 	s.exec(t, fmt.Sprintf("CREATE DATABASE %s OWNER %s", s.database, s.owner))
 	for _, name := range []string{"edge", "relay", "control"} {
-		s.exec(t, fmt.Sprintf("CREATE ROLE %s_%s LOGIN PASSWORD 'p/w:1@' IN ROLE storefront_%s", s.database, name, name))
+		s.exec(t, fmt.Sprintf("CREATE ROLE %s_%s LOGIN PASSWORD 'p/w:1@' IN ROLE storefront_%s", s.database,
+			name, name))
 	}
 	t.Cleanup(func() {
 		s.exec(t, fmt.Sprintf("DROP DATABASE %s WITH (FORCE)", s.database))
@@ -95,15 +98,16 @@ func (s *stores) execIn(t *testing.T, database, sql string) {
 	}
 }
 
-// as is the URL of the test's database for a role.
+// as returns the URL of the test's database for a role.
 func (s *stores) as(role string) string {
-	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", role, url.QueryEscape("p/w:1@"), s.server.Host, s.database)
+	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", role, url.QueryEscape("p/w:1@"),
+		s.server.Host, s.database)
 }
 
-// superuser is the URL of the test's database for whoever looks at it.
+// superuser returns the URL of the test's database for the superuser.
 func (s *stores) superuser(t *testing.T) string {
 	t.Helper()
-	u, err := services.WithDatabase(s.server.String(), s.database)
+	u, err := stack.WithDatabase(s.server.String(), s.database)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,29 +118,34 @@ func (s *stores) isolated() map[string]any {
 	return map[string]any{
 		"errorsBase": errorsBase,
 		"redis":      map[string]any{"addrs": []string{s.redis}, "prefix": s.database + ":"},
-		"kafka":      map[string]any{"brokers": strings.Split(s.kafka, ","), "consumerGroup": s.database, "replicationFactor": 1},
+		"kafka": map[string]any{"brokers": strings.Split(s.kafka, ","), "consumerGroup": s.database,
+			"replicationFactor": 1},
 	}
 }
 
-// externalValues name Secrets that exist; resolve answers for them.
+// externalValues are values that refer to existing Secrets.
 func (s *stores) externalValues(t *testing.T) string {
 	values := s.isolated()
-	roles := map[string]any{"host": s.server.Hostname(), "port": number(t, s.server.Port()), "database": s.database, "sslMode": "disable",
+	roles := map[string]any{"host": s.server.Hostname(), "port": number(t, s.server.Port()),
+		"database": s.database, "sslMode": "disable",
 		"existingSecret": "storefront-postgresql", "migrations": map[string]any{"username": s.owner}}
 	for _, name := range []string{"edge", "control", "relay"} {
 		roles[name] = map[string]any{"username": s.database + "_" + name}
 	}
 	values["postgresql"] = roles
 	values["secrets"] = map[string]any{"existingSecret": "storefront"}
-	values["engine"] = map[string]any{"url": "http://127.0.0.1:9", "existingSecret": "storefront-engine"} // nobody there: deliveries wait
+	// it does not listen: deliveries stay pending
+	values["engine"] = map[string]any{"url": "http://127.0.0.1:9", "existingSecret": "storefront-engine"}
 	return s.file(t, values)
 }
 
-// trialValues hold every secret, and one user for all.
+// trialValues include all secrets and use one user.
 func (s *stores) trialValues(t *testing.T) string {
 	values := s.isolated()
-	values["auth"] = map[string]any{"create": true, "databaseUrl": s.as(s.owner), "decisionKeys": decisionKeys, "keyset": s.keyset,
-		"connectorTokens": services.ConnectorProvider + ":" + connectorToken, "backendTokens": backendToken, "connectorPepper": pepper}
+	values["auth"] = map[string]any{"create": true, "databaseUrl": s.as(s.owner),
+		"decisionKeys": decisionKeys, "keyset": s.keyset,
+		"connectorTokens": client.ConnectorProvider + ":" +
+			connectorToken, "backendTokens": backendToken, "connectorPepper": pepper}
 	return s.file(t, values)
 }
 
@@ -159,13 +168,16 @@ func number(t *testing.T, s string) int {
 	return n
 }
 
-// release renders values beside the Secrets that they name.
+// release renders values and adds the Secrets that they refer to.
 func (s *stores) release(t *testing.T, values string) release {
 	t.Helper()
 	return release{objects: objects(t, render(t, "-f", values)), secrets: map[string]map[string]string{
-		"storefront-postgresql": {"edge-password": "p/w:1@", "control-password": "p/w:1@", "relay-password": "p/w:1@", "migrations-password": "p/w:1@"},
-		"storefront": {"decision-keys": decisionKeys, "keyset": s.keyset, "connector-tokens": services.ConnectorProvider + ":" + connectorToken,
-			"backend-tokens": backendToken, "engine-tokens": strings.Repeat("engine-", 6), "connector-pepper": pepper},
+		"storefront-postgresql": {"edge-password": "p/w:1@", "control-password": "p/w:1@",
+			"relay-password": "p/w:1@", "migrations-password": "p/w:1@"},
+		"storefront": {"decision-keys": decisionKeys, "keyset": s.keyset,
+			"connector-tokens": client.ConnectorProvider + ":" + connectorToken,
+			"backend-tokens":   backendToken, "engine-tokens": strings.Repeat("engine-",
+				6), "connector-pepper": pepper},
 		"storefront-engine": {"engine-token": "engine-secret"},
 	}}
 }

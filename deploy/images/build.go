@@ -20,7 +20,7 @@ import (
 	"github.com/google/ko/pkg/publish"
 )
 
-// order is what is to be built, and where it goes.
+// order describes what to build.
 type order struct {
 	source, out, root string
 	registry          string // empty: nothing is pushed
@@ -29,10 +29,10 @@ type order struct {
 	created           v1.Time
 }
 
-// user is who the services run as: nobody that a node knows.
+// user is the user of the services, which has no name on a node.
 const user = "65532:65532"
 
-// build makes the layout of one module and tells of each platform's image.
+// build writes the layout of one module and describes the image of each platform.
 func (o order) build(ctx context.Context, module string) ([]made, error) {
 	dir, err := filepath.Abs(filepath.Join(o.source, module))
 	if err != nil {
@@ -44,8 +44,10 @@ func (o order) build(ctx context.Context, module string) ([]made, error) {
 		build.WithCreationTime(o.created), build.WithKoDataCreationTime(o.created),
 		build.WithSPDX(o.version), build.WithSBOMDir(o.out),
 		build.WithConfig(map[string]build.Config{"storefront.internal/" + module: {
-			Dir: dir, Flags: build.FlagArray{"-trimpath", "-buildvcs=false", "-mod=readonly"}, Env: []string{"CGO_ENABLED=0", "GOWORK=off"},
-			Ldflags: build.StringArray{"-s", "-w", "-buildid=", "-X", "storefront.internal/shared/telemetry.release=" + o.version},
+			Dir: dir, Flags: build.FlagArray{"-trimpath", "-buildvcs=false",
+				"-mod=readonly"}, Env: []string{"CGO_ENABLED=0", "GOWORK=off"},
+			Ldflags: build.StringArray{"-s", "-w", "-buildid=", "-X",
+				"storefront.internal/shared/telemetry.release=" + o.version},
 		}}),
 		build.WithLabel("org.opencontainers.image.title", "storefront-"+module),
 		build.WithLabel("org.opencontainers.image.version", o.version),
@@ -58,7 +60,7 @@ func (o order) build(ctx context.Context, module string) ([]made, error) {
 		return nil, err
 	}
 	layout := filepath.Join(o.out, module)
-	if err := os.RemoveAll(layout); err != nil { // a layout is added to, and the last build is not this one's
+	if err := os.RemoveAll(layout); err != nil { // Publish adds to an existing layout
 		return nil, err
 	}
 	if _, err := publish.NewLayout(layout).Publish(ctx, result, path); err != nil {
@@ -72,7 +74,7 @@ func (o order) build(ctx context.Context, module string) ([]made, error) {
 	return o.describe(result, module)
 }
 
-// push sends what was built to the registry, under the version, with the credentials that a container engine would use.
+// push sends the result to the registry with the credentials of the container engine's configuration.
 func (o order) push(ctx context.Context, result build.Result, module string) error {
 	tag, err := name.NewTag(o.registry+"/"+module+":"+o.version, name.StrictValidation)
 	if err != nil {
@@ -89,7 +91,7 @@ func (o order) push(ctx context.Context, result build.Result, module string) err
 	}
 }
 
-// base is an image with nothing in it: a static binary that carries certificates and time zones needs nothing.
+// base returns an empty image: the static binaries contain certificates and time zones.
 func (o order) base(context.Context, string) (name.Reference, build.Result, error) {
 	ref, err := name.ParseReference("storefront.internal/empty")
 	if err != nil {
@@ -101,20 +103,22 @@ func (o order) base(context.Context, string) (name.Reference, build.Result, erro
 		if err != nil {
 			return nil, nil, err
 		}
-		image, err := mutate.ConfigFile(mutate.MediaType(empty.Image, types.OCIManifestSchema1), &v1.ConfigFile{
-			OS: platform.OS, Architecture: platform.Architecture, Variant: platform.Variant,
-			RootFS: v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{}}, Config: v1.Config{WorkingDir: "/"},
-		})
+		image, err := mutate.ConfigFile(mutate.MediaType(empty.Image, types.OCIManifestSchema1),
+			&v1.ConfigFile{
+				OS: platform.OS, Architecture: platform.Architecture, Variant: platform.Variant,
+				RootFS: v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{}}, Config: v1.Config{WorkingDir: "/"},
+			})
 		if err != nil {
 			return nil, nil, err
 		}
 		image = mutate.ConfigMediaType(image, types.OCIConfigJSON)
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: platform}})
+		index = mutate.AppendManifests(index,
+			mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: platform}})
 	}
 	return ref, index, nil
 }
 
-// here is the platform of this machine, whose image can be run.
+// here is the platform of this machine.
 func here() string { return "linux/" + runtime.GOARCH }
 
 func epoch(text string) (v1.Time, error) {

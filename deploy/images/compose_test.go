@@ -18,21 +18,22 @@ import (
 
 const composeFile = "../compose.yaml"
 
-// compose reads the file as Docker does: schema, anchors, variables, paths.
+// compose reads compose.yaml with the library of Docker Compose.
 func compose(t *testing.T, env map[string]string) (*types.Project, error) {
 	t.Helper()
 	var pairs []string
 	for k, v := range env {
 		pairs = append(pairs, k+"="+v)
 	}
-	options, err := cli.NewProjectOptions([]string{composeFile}, cli.WithEnv(pairs), cli.WithResolvedPaths(true))
+	options, err := cli.NewProjectOptions([]string{composeFile}, cli.WithEnv(pairs),
+		cli.WithResolvedPaths(true))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return options.LoadProject(context.Background())
 }
 
-// secrets is what the script makes, with a docker that only says what it was asked.
+// secrets returns the output of the script, which calls a fake docker.
 func secrets(t *testing.T) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
@@ -79,8 +80,9 @@ func TestComposeServices(t *testing.T) {
 	}
 	prefixes := map[string]string{"edge": "EDGE_", "control": "CONTROL_", "engine-relay": "RELAY_"}
 	for name, s := range p.Services {
-		if !regexp.MustCompile(`^[a-z0-9/-]+:[A-Za-z0-9][\w.-]*$`).MatchString(s.Image) || strings.HasSuffix(s.Image, ":latest") {
-			t.Errorf("%s: image %q is not pinned", name, s.Image)
+		if !regexp.MustCompile(`^[a-z0-9/-]+:[A-Za-z0-9][\w.-]*$`).MatchString(s.Image) ||
+			strings.HasSuffix(s.Image, ":latest") {
+			t.Errorf("%s: image %q has no version", name, s.Image)
 		}
 		for _, port := range s.Ports {
 			if port.HostIP != "127.0.0.1" {
@@ -95,12 +97,12 @@ func TestComposeServices(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if !s.ReadOnly || len(s.CapDrop) != 1 || s.CapDrop[0] != "ALL" || len(s.SecurityOpt) != 1 {
-			t.Errorf("%s is not confined", name)
+			t.Errorf("%s is not restricted", name)
 		}
 		known, required := variables(t, module)
 		for v := range s.Environment {
 			if strings.HasPrefix(v, prefixes[module]) != known[v] || !known[v] {
-				t.Errorf("%s: %s does not know %s", name, module, v)
+				t.Errorf("%s: %s has no setting %s", name, module, v)
 			}
 		}
 		for _, v := range required {
@@ -126,11 +128,11 @@ func TestComposeOrder(t *testing.T) {
 			other, there := p.Services[on]
 			switch {
 			case !there:
-				t.Errorf("%s waits for %s, which is not there", name, on)
+				t.Errorf("%s waits for %s, which does not exist", name, on)
 			case d.Condition == types.ServiceConditionHealthy && other.HealthCheck == nil:
-				t.Errorf("%s waits for the health of %s, which has no check", name, on)
+				t.Errorf("%s waits for the health of %s, which has no health check", name, on)
 			case d.Condition == types.ServiceConditionCompletedSuccessfully && other.Restart != "no":
-				t.Errorf("%s waits for the end of %s, which is started again", name, on)
+				t.Errorf("%s waits for the end of %s, which is restarted", name, on)
 			}
 		}
 	}
@@ -148,7 +150,7 @@ func TestComposeMounts(t *testing.T) {
 				if _, there := p.Volumes[v.Source]; !there {
 					t.Errorf("%s: no volume %s", name, v.Source)
 				}
-			case strings.HasSuffix(v.Source, "/deploy/compose/keyset.json"): // made by the script
+			case strings.HasSuffix(v.Source, "/deploy/compose/keyset.json"): // written by the script
 			default:
 				if _, err := os.Stat(v.Source); err != nil || !v.ReadOnly {
 					t.Errorf("%s: %s: %v, read-only %v", name, v.Source, err, v.ReadOnly)
@@ -158,31 +160,34 @@ func TestComposeMounts(t *testing.T) {
 	}
 }
 
-// TestComposeWantsSecrets: without the script's file nothing starts with an empty password.
-func TestComposeWantsSecrets(t *testing.T) {
+// TestComposeRequiresSecrets checks that no password may be missing.
+func TestComposeRequiresSecrets(t *testing.T) {
 	all := secrets(t)
 	for name := range all {
 		some := maps.Clone(all)
 		delete(some, name)
-		if _, err := compose(t, some); err == nil || !strings.Contains(err.Error(), "run deploy/compose/secrets") {
+		if _, err := compose(t, some); err == nil ||
+			!strings.Contains(err.Error(), "run deploy/compose/secrets") {
 			t.Errorf("without %s: %v", name, err)
 		}
 	}
 }
 
-// TestComposeKeepsClassicBuckets: a Prometheus that takes native histograms drops them else, and rules and dashboards read them.
+// TestComposeKeepsClassicBuckets checks that Prometheus scrapes the classic buckets, which rules and
+// dashboards use, together with native histograms.
 func TestComposeKeepsClassicBuckets(t *testing.T) {
 	text, err := os.ReadFile("../compose/prometheus.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	jobs := bytes.Count(text, []byte("  - job_name: "))
-	if kept := bytes.Count(text, []byte("\n    always_scrape_classic_histograms: true\n")); kept != jobs || jobs != 3 {
+	if kept := bytes.Count(text, []byte("\n    always_scrape_classic_histograms: true\n")); kept != jobs ||
+		jobs != 3 {
 		t.Errorf("%d of %d jobs keep classic buckets", kept, jobs)
 	}
 }
 
-// variables are the names in a module's CONFIG.md, and those that are required.
+// variables returns the settings in a module's CONFIG.md and the required ones.
 func variables(t *testing.T, module string) (known map[string]bool, required []string) {
 	t.Helper()
 	text, err := os.ReadFile("../../" + module + "/CONFIG.md")
@@ -190,7 +195,8 @@ func variables(t *testing.T, module string) (known map[string]bool, required []s
 		t.Fatal(err)
 	}
 	known = map[string]bool{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Z_]+)` \\|[^|]*\\|[^|]*\\| (yes|no) \\|").FindAllStringSubmatch(string(text), -1) {
+	rows := regexp.MustCompile("(?m)^\\| `([A-Z_]+)` \\|[^|]*\\|[^|]*\\| (yes|no) \\|")
+	for _, row := range rows.FindAllStringSubmatch(string(text), -1) {
 		known[row[1]] = true
 		if row[2] == "yes" {
 			required = append(required, row[1])

@@ -14,14 +14,14 @@ import (
 	"github.com/google/ko/pkg/build"
 )
 
-// made is what is told of an image.
+// made describes an image.
 type made struct {
 	platform         string
 	digest           v1.Hash
 	stored, unpacked int64
 }
 
-// describe reads the images of a result, and unpacks this machine's when that is wanted.
+// describe describes the images of a result and, with -root, unpacks that of this machine's platform.
 func (o order) describe(result build.Result, module string) ([]made, error) {
 	if image, ok := result.(v1.Image); ok {
 		m, err := o.one(image, module)
@@ -85,7 +85,7 @@ func (o order) one(image v1.Image, module string) (made, error) {
 	return m, errors.Join(err, files.Close())
 }
 
-// unpack adds up what the files hold, and writes them under root unless it is empty.
+// unpack returns the size of all files and, unless root is empty, writes them to root.
 func unpack(from io.Reader, root string) (int64, error) {
 	var sum int64
 	for r := tar.NewReader(from); ; {
@@ -98,17 +98,17 @@ func unpack(from io.Reader, root string) (int64, error) {
 		}
 		sum += h.Size
 		if root != "" {
-			if err := place(h, r, root); err != nil {
+			if err := writeEntry(h, r, root); err != nil {
 				return sum, err
 			}
 		}
 	}
 }
 
-func place(h *tar.Header, r io.Reader, root string) error {
+func writeEntry(h *tar.Header, r io.Reader, root string) error {
 	name := strings.TrimPrefix(h.Name, "/")
 	if !filepath.IsLocal(name) {
-		return fmt.Errorf("%s leaves the image", h.Name)
+		return fmt.Errorf("%s is outside of the image", h.Name)
 	}
 	path := filepath.Join(root, name)
 	switch h.Typeflag {
@@ -125,6 +125,6 @@ func place(h *tar.Header, r io.Reader, root string) error {
 		_, err = io.Copy(f, r)
 		return errors.Join(err, f.Close())
 	default:
-		return fmt.Errorf("%s is of kind %q, and an image of ours has files and folders only", h.Name, h.Typeflag)
+		return fmt.Errorf("%s has the type %q, but images have only files and folders", h.Name, h.Typeflag)
 	}
 }

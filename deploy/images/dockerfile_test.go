@@ -13,10 +13,10 @@ import (
 	"testing"
 )
 
-// instruction is one of a Dockerfile.
+// instruction is an instruction of the Dockerfile.
 type instruction struct{ word, rest string }
 
-// stages are the instructions after each FROM; FROM itself is the first.
+// stages returns the instructions of each stage, beginning with FROM.
 func stages(t *testing.T) [][]instruction {
 	t.Helper()
 	text, err := os.ReadFile("../Dockerfile")
@@ -37,8 +37,8 @@ func stages(t *testing.T) [][]instruction {
 	return all
 }
 
-// TestDockerfileBuilds follows the steps of the build stage in a folder, as a container engine would in a container, and
-// compares the binary with the one in the image that was built without one.
+// TestDockerfileBuilds executes the build stage in a folder and compares the binary with the one that command
+// images built.
 func TestDockerfileBuilds(t *testing.T) {
 	root, version := os.Getenv("IMAGES_ROOT"), os.Getenv("VERSION")
 	if root == "" || version == "" {
@@ -46,14 +46,16 @@ func TestDockerfileBuilds(t *testing.T) {
 	}
 	for _, module := range []string{"edge", "control", "engine-relay"} {
 		dir := t.TempDir()
-		follow(t, stages(t)[0], dir, map[string]string{"MODULE": module, "VERSION": version, "TARGETOS": "linux", "TARGETARCH": runtime.GOARCH})
-		if digest(t, filepath.Join(dir, "out/service")) != digest(t, filepath.Join(root, module, "ko-app", module)) {
-			t.Errorf("%s: the Dockerfile gives another binary than the image has", module)
+		follow(t, stages(t)[0], dir, map[string]string{"MODULE": module, "VERSION": version,
+			"TARGETOS": "linux", "TARGETARCH": runtime.GOARCH})
+		if digest(t, filepath.Join(dir, "out/service")) != digest(t,
+			filepath.Join(root, module, "ko-app", module)) {
+			t.Errorf("%s: the binary differs from the one in the image", module)
 		}
 	}
 }
 
-// follow does what the instructions say, with dir as the root of the file system.
+// follow executes instructions with dir as the root of the file system.
 func follow(t *testing.T, steps []instruction, dir string, args map[string]string) {
 	t.Helper()
 	env, work := os.Environ(), dir
@@ -83,12 +85,12 @@ func follow(t *testing.T, steps []instruction, dir string, args map[string]strin
 				t.Fatalf("RUN %s: %v\n%s", step.rest, err, out)
 			}
 		default:
-			t.Fatalf("%s is not known here", step.word)
+			t.Fatalf("%s is not supported", step.word)
 		}
 	}
 }
 
-// copied copies a file into a folder, or a folder's content without what the ignore file names.
+// copied copies a file into a folder, or the content of a folder without the ignored files.
 func copied(t *testing.T, from, to string, into bool) {
 	t.Helper()
 	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
@@ -125,18 +127,22 @@ func copied(t *testing.T, from, to string, into bool) {
 	}
 }
 
-// TestDockerfileImage: what runs is the binary alone, as nobody.
+// TestDockerfileImage checks that the image has only the binary and runs as a user without a name.
 func TestDockerfileImage(t *testing.T) {
 	all := stages(t)
 	last := all[len(all)-1]
 	for _, want := range []instruction{
-		{"FROM", "scratch"}, {"COPY", "--from=build /out/service /service"}, {"USER", user}, {"ENTRYPOINT", `["/service"]`},
+		{"FROM", "scratch"}, {"COPY", "--from=build /out/service /service"}, {"USER", user}, {"ENTRYPOINT",
+			`["/service"]`},
 	} {
 		if !slices.Contains(last, want) {
 			t.Errorf("no %s %s in the last stage", want.word, want.rest)
 		}
 	}
-	if n := len(slices.DeleteFunc(slices.Clone(last), func(i instruction) bool { return i.word != "COPY" && i.word != "RUN" })); n != 1 {
+	if n := len(slices.DeleteFunc(slices.Clone(last), func(i instruction) bool {
+		return i.word != "COPY" &&
+			i.word != "RUN"
+	})); n != 1 {
 		t.Errorf("%d instructions put files into the image", n)
 	}
 	ignore, err := os.ReadFile("../Dockerfile.dockerignore")
@@ -149,8 +155,9 @@ func TestDockerfileImage(t *testing.T) {
 			names = append(names, line)
 		}
 	}
-	if !slices.Equal(names, []string{"*", "!shared", "!edge", "!control", "!engine-relay", "**/testdata", "**/*_test.go"}) {
-		t.Errorf("the context is not what the test above copies: %q", names)
+	if !slices.Equal(names, []string{"*", "!shared", "!edge", "!control", "!engine-relay", "**/testdata",
+		"**/*_test.go"}) {
+		t.Errorf("the build context differs from what the test above copies: %q", names)
 	}
 }
 

@@ -1,7 +1,8 @@
-// Command images builds the container images of the services without a container engine: an OCI layout of each, with an SPDX
-// bill of materials, from an empty base that it makes itself, so that no registry is asked for anything. It is a module of its
-// own, because what builds images has no place in the services' dependencies. With -root it also unpacks what an image holds,
-// for the test that runs it, and with -push it sends them to a registry, as a release does.
+// Command images builds the container images of the services without a container engine: an OCI layout and an
+// SPDX bill of materials for each. It uses the packages of ko, and not the ko command, because that command
+// takes its base image from a registry or a Docker daemon only; the base here is empty. With -root it also
+// unpacks the images for the test that runs them, and with -push it sends them to a registry. It is a module
+// of its own to keep ko out of the services' dependencies.
 package main
 
 import (
@@ -18,8 +19,9 @@ import (
 
 const usage = `images [flags] MODULE…   (edge, control, engine-relay; run it at the top of the repository)
 
-Writes OUT/MODULE (an OCI layout) and OUT/MODULE-PLATFORM.spdx.json (the bill of materials), and prints size and digest of each.
-SOURCE_DATE_EPOCH is the images' time (1970 when it is not set). VERSION is what the services call themselves.
+Writes OUT/MODULE (an OCI layout) and OUT/MODULE-PLATFORM.spdx.json (the bill of materials), and prints
+size and digest of each. SOURCE_DATE_EPOCH is the creation time of the images (default: 1970).
+VERSION is the version that the services report.
 
 `
 
@@ -42,15 +44,15 @@ func run(ctx context.Context, args []string, env func(string) string, out io.Wri
 	platforms := flags.String("platforms", "linux/amd64", "platforms, separated by commas")
 	flags.StringVar(&o.out, "out", ".run/images", "folder of the layouts")
 	flags.StringVar(&o.source, "source", ".", "top of the repository that is built")
-	flags.StringVar(&o.root, "root", "", "folder where the image of this machine's platform is unpacked, under the module's name")
-	flags.StringVar(&o.registry, "push", "", "registry and folder to send them to, as REGISTRY/FOLDER; tagged with VERSION")
-	limit := flags.Int64("limit", 25, "largest size of an image as it is stored and sent, in MiB")
+	flags.StringVar(&o.root, "root", "", "folder in which the images of this machine's platform are unpacked")
+	flags.StringVar(&o.registry, "push", "", "REGISTRY/FOLDER to push the images to, with the tag VERSION")
+	limit := flags.Int64("limit", 25, "largest compressed size of an image in MiB")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() == 0 {
 		flags.Usage()
-		return errors.New("name the modules")
+		return errors.New("no modules given")
 	}
 	o.platforms, o.version = strings.Split(*platforms, ","), env("VERSION")
 	var err error
@@ -63,9 +65,11 @@ func run(ctx context.Context, args []string, env func(string) string, out io.Wri
 			return fmt.Errorf("%s: %w", module, err)
 		}
 		for _, i := range made {
-			fmt.Fprintf(out, "%-12s %-12s %6.1f MiB stored, %6.1f MiB unpacked  %s\n", module, i.platform, mib(i.stored), mib(i.unpacked), i.digest)
+			fmt.Fprintf(out, "%-12s %-12s %6.1f MiB stored, %6.1f MiB unpacked  %s\n", module, i.platform,
+				mib(i.stored), mib(i.unpacked), i.digest)
 			if i.stored > *limit<<20 {
-				return fmt.Errorf("%s for %s has %.1f MiB, %d are allowed", module, i.platform, mib(i.stored), *limit)
+				return fmt.Errorf("%s for %s has %.1f MiB, %d are allowed", module, i.platform, mib(i.stored),
+					*limit)
 			}
 		}
 	}

@@ -13,11 +13,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// TestPush: a registry gets the index with every platform, under the version.
+// TestPush checks that the registry gets the index with all platforms and the version as tag.
 func TestPush(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
-	o := order{registry: strings.TrimPrefix(server.URL, "http://") + "/shop", version: "1.2.3", platforms: []string{"linux/amd64", "linux/arm64"}}
+	o := order{registry: strings.TrimPrefix(server.URL, "http://") + "/shop", version: "1.2.3",
+		platforms: []string{"linux/amd64", "linux/arm64"}}
 	_, base, err := o.base(context.Background(), "")
 	if err != nil {
 		t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package imagetest runs what the container images hold, without a container engine: each unpacked image becomes the read-only
-// root of a process that is nobody (65532) and can become nobody else, against real PostgreSQL, Redis and Kafka. Its tests are
-// behind the build tag "images" because they need the images and root on Linux: `make images` builds the ones and says so
-// without the other. What a container engine adds of its own (networks, cgroups, seccomp) is not shown here.
+// Package imagetest runs the services from their container images without a container engine, with real
+// PostgreSQL, Redis and Kafka. Each unpacked image is the read-only root of a process with the user 65532 and
+// without privileges. The tests have the build tag images and need root on Linux (`make images`). They do not
+// cover the networks, cgroups and seccomp profiles of a container engine.
 package imagetest

@@ -24,10 +24,11 @@ import (
 
 	"storefront.internal/deploy/local/process"
 	"storefront.internal/deploy/local/project"
-	"storefront.internal/deploy/local/services"
+	"storefront.internal/deploy/stack"
 )
 
-// enter makes a folder the read-only root of a program without rights. Each step replaces the process, so its id stays.
+// enter runs a program with a folder as its read-only root and without privileges. Each step replaces the
+// process, so that its id remains.
 const enter = `#!/bin/sh
 exec unshare --mount sh -c '
 	mount --bind "$0" "$0" && mount -o remount,bind,ro,nosuid,nodev "$0" &&
@@ -36,7 +37,8 @@ exec unshare --mount sh -c '
 
 var names = []string{"edge", "control", "engine-relay"}
 
-// TestImagesStart: every service becomes ready out of its image alone, and the database is brought to its schema from there.
+// TestImagesStart checks that each service becomes ready from its image, and that the image migrates the
+// database.
 func TestImagesStart(t *testing.T) {
 	s := deployment(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -48,7 +50,7 @@ func TestImagesStart(t *testing.T) {
 	if _, err := s.Once(ctx, s.Migrate(), "migrate", "up"); err != nil {
 		t.Fatal(err)
 	}
-	if err := services.EnsureLogins(ctx, s.Database, ""); err != nil {
+	if err := stack.EnsureLogins(ctx, s.Database, ""); err != nil {
 		t.Fatal(err)
 	}
 	inline := []string{"CONTROL_KEYSET_FILE=", "CONTROL_KEYSET=" + string(keyset)}
@@ -56,14 +58,15 @@ func TestImagesStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			listen, admin := address(t), address(t)
 			env := map[string][]string{
-				"edge": s.Edge(listen, admin), "control": append(s.Control(listen, admin), inline...), "engine-relay": s.Relay(admin),
+				"edge": s.Edge(listen, admin), "control": append(s.Control(listen, admin),
+					inline...), "engine-relay": s.Relay(admin),
 			}[name]
 			var log bytes.Buffer
 			p, err := s.Start(name, env, &log)
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = services.Ready(ctx, p, admin, 2*time.Minute)
+			err = stack.Ready(ctx, p, admin, 2*time.Minute)
 			if err == nil {
 				confined(t, p)
 				version(t, admin)
@@ -75,8 +78,8 @@ func TestImagesStart(t *testing.T) {
 	}
 }
 
-// TestImagesCarry: certificates of authorities and time zones are in the binary, for nothing else is in the image.
-func TestImagesCarry(t *testing.T) {
+// TestImagesContainData checks that the binaries contain certificates and time zones.
+func TestImagesContainData(t *testing.T) {
 	for _, name := range names {
 		path := filepath.Join(root(t, name), "ko-app", name)
 		info, err := buildinfo.ReadFile(path)
@@ -100,13 +103,14 @@ func TestImagesCarry(t *testing.T) {
 	}
 }
 
-// deployment is a database of its own on the given services, with programs that run out of the unpacked images.
-func deployment(t *testing.T) services.Settings {
+// deployment creates a database and returns settings that run the programs from the unpacked images.
+func deployment(t *testing.T) stack.Settings {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Fatal("only root may give a process a root of its own: run `make images` as root")
 	}
-	server, redis, kafka := os.Getenv("TEST_DATABASE_URL"), os.Getenv("TEST_REDIS_ADDR"), os.Getenv("TEST_KAFKA_BROKERS")
+	server, redis, kafka := os.Getenv("TEST_DATABASE_URL"), os.Getenv("TEST_REDIS_ADDR"),
+		os.Getenv("TEST_KAFKA_BROKERS")
 	if server == "" || redis == "" || kafka == "" {
 		t.Fatal("TEST_DATABASE_URL, TEST_REDIS_ADDR and TEST_KAFKA_BROKERS are required: use `make images`")
 	}
@@ -116,18 +120,19 @@ func deployment(t *testing.T) services.Settings {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(bin) })
 	for _, name := range names {
-		if err := os.WriteFile(filepath.Join(bin, name), fmt.Appendf(nil, enter, root(t, name), name), 0o755); err != nil {
+		if err := os.WriteFile(filepath.Join(bin, name), fmt.Appendf(nil, enter, root(t, name), name),
+			0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	database := "images_" + hex.EncodeToString(random(6))
 	statement(t, server, "CREATE DATABASE "+database)
 	t.Cleanup(func() { statement(t, server, "DROP DATABASE "+database+" WITH (FORCE)") })
-	url, err := services.WithDatabase(server, database)
+	url, err := stack.WithDatabase(server, database)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return services.Settings{
+	return stack.Settings{
 		Bin: bin, Database: url, RedisAddr: redis, KafkaBrokers: kafka, ErrorsBase: "https://errors.example/",
 		DecisionKeys: "k1:" + base64.StdEncoding.EncodeToString(random(32)), KeysetFile: "none",
 		ConnectorToken: hex.EncodeToString(random(24)), BackendToken: hex.EncodeToString(random(24)),
@@ -135,7 +140,7 @@ func deployment(t *testing.T) services.Settings {
 	}
 }
 
-// confined: the process is nobody, can get no rights, and its root refuses writes.
+// confined checks that the process has no privileges and a read-only root.
 func confined(t *testing.T, p *process.Process) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Pid()))
@@ -143,7 +148,8 @@ func confined(t *testing.T, p *process.Process) {
 		t.Fatal(err)
 	}
 	for _, line := range []string{
-		"Uid:\t65532\t65532\t65532\t65532", "Gid:\t65532\t65532\t65532\t65532", "NoNewPrivs:\t1", "CapEff:\t0000000000000000",
+		"Uid:\t65532\t65532\t65532\t65532", "Gid:\t65532\t65532\t65532\t65532", "NoNewPrivs:\t1",
+		"CapEff:\t0000000000000000",
 	} {
 		if !strings.Contains(string(status), line+"\n") {
 			t.Errorf("no %q in\n%s", line, status)
@@ -154,12 +160,13 @@ func confined(t *testing.T, p *process.Process) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(string(mounts)), "\n")
-	if f := strings.Fields(lines[len(lines)-1]); len(f) < 6 || f[4] != "/" || !strings.HasPrefix(f[5], "ro,") {
+	if f := strings.Fields(lines[len(lines)-1]); len(f) < 6 || f[4] != "/" ||
+		!strings.HasPrefix(f[5], "ro,") {
 		t.Errorf("the root is not read-only:\n%s", mounts)
 	}
 }
 
-// version: the service calls itself what the images were built as.
+// version checks the version that the service reports.
 func version(t *testing.T, admin string) {
 	t.Helper()
 	r, err := http.Get("http://" + admin + "/version")
@@ -168,7 +175,8 @@ func version(t *testing.T, admin string) {
 	}
 	defer r.Body.Close()
 	var answer struct{ Version string }
-	if err := json.NewDecoder(r.Body).Decode(&answer); err != nil || answer.Version != os.Getenv("VERSION") || answer.Version == "" {
+	if err := json.NewDecoder(r.Body).Decode(&answer); err != nil || answer.Version != os.Getenv("VERSION") ||
+		answer.Version == "" {
 		t.Errorf("version %q (%v), built as %q", answer.Version, err, os.Getenv("VERSION"))
 	}
 }
@@ -184,7 +192,7 @@ func root(t *testing.T, name string) string {
 
 func address(t *testing.T) string {
 	t.Helper()
-	port, err := project.FreePort()
+	port, err := project.ClaimPort()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,9 @@ import (
 	"storefront.internal/deploy/local/project"
 )
 
-// execute runs a command beside backing services of its own. Addresses that the environment gives (TEST_DATABASE_URL,
-// TEST_REDIS_ADDR, TEST_KAFKA_BROKERS) are used instead; REQUIRE_REAL=1 refuses stand-ins.
+// execute runs a command beside stores of its own. It uses addresses from the environment instead
+// (TEST_DATABASE_URL, TEST_REDIS_ADDR, TEST_KAFKA_BROKERS), and fails with REQUIRE_REAL=1 when a stand-in
+// would be needed.
 func execute(ctx context.Context, argv []string) (err error) {
 	p, err := project.Find()
 	if err != nil {
@@ -28,27 +29,30 @@ func execute(ctx context.Context, argv []string) (err error) {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if err := os.Chmod(dir, 0o755); err != nil { // PostgreSQL's user passes through it
+	if err := os.Chmod(dir, 0o755); err != nil { // for PostgreSQL's user
 		return err
 	}
 	set, err := backing.Open(ctx, backing.Config{
 		Project: p, Dir: dir, PreferReal: true, RequireReal: os.Getenv("REQUIRE_REAL") == "1",
-		DatabaseURL: os.Getenv("TEST_DATABASE_URL"), RedisAddr: os.Getenv("TEST_REDIS_ADDR"), KafkaBrokers: os.Getenv("TEST_KAFKA_BROKERS"),
-		Log: func(name string) io.Writer { return fileLog(filepath.Join(dir, name+".log")) },
-		Say: say,
+		DatabaseURL: os.Getenv("TEST_DATABASE_URL"), RedisAddr: os.Getenv("TEST_REDIS_ADDR"),
+		KafkaBrokers: os.Getenv("TEST_KAFKA_BROKERS"),
+		Log:          func(name string) io.Writer { return fileLog(filepath.Join(dir, name+".log")) },
+		Say:          say,
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, set.Close()) }()
 	if set.StandIns() {
-		say("*** NOT EVERYTHING IS REAL: what is said of Redis and Kafka above holds for stand-ins only (REQUIRE_REAL=1 refuses them) ***")
+		say("*** STAND-INS: the tests do not run against a real Redis and Kafka (REQUIRE_REAL=1 forbids " +
+			"stand-ins) ***")
 	}
 	return runCommand(ctx, argv, append(os.Environ(),
-		"TEST_DATABASE_URL="+set.DatabaseURL, "TEST_REDIS_ADDR="+set.RedisAddr, "TEST_KAFKA_BROKERS="+set.KafkaBrokers))
+		"TEST_DATABASE_URL="+set.DatabaseURL, "TEST_REDIS_ADDR="+set.RedisAddr, "TEST_KAFKA_BROKERS="+
+			set.KafkaBrokers))
 }
 
-// runCommand hands our own standard streams to the command. A signal to us ends the command first.
+// runCommand runs the command with the standard streams of this process. A signal ends the command first.
 func runCommand(ctx context.Context, argv, env []string) error {
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
@@ -62,14 +66,15 @@ func runCommand(ctx context.Context, argv, env []string) error {
 	case <-p.Done():
 		return p.Err()
 	case <-ctx.Done():
-		_ = syscall.Kill(-p.Pid(), syscall.SIGTERM) // make and go test do not pass it on to all that they started
+		// make and go test do not forward it to all their children
+		_ = syscall.Kill(-p.Pid(), syscall.SIGTERM)
 		return errors.Join(ctx.Err(), p.Stop(syscall.SIGTERM, 20*time.Second))
 	}
 }
 
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "local: "+format+"\n", args...) }
 
-// fileLog opens a log; where that fails the log is lost and nothing else.
+// fileLog opens a log; when that fails, the command runs without it.
 func fileLog(path string) io.Writer {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Command local brings up what Storefront stands on. `local run` is the whole local stack in the foreground; `local exec --
-// command…` starts PostgreSQL, Redis and Kafka once, runs the command with their addresses in its environment, and stops them.
+// Command local starts PostgreSQL, Redis and Kafka. `local run` runs the whole local stack in the foreground;
+// `local exec -- command…` starts the stores once, runs the command with their addresses in its environment,
+// and stops them.
 package main
 
 import (

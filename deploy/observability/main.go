@@ -1,7 +1,8 @@
-// Command observability makes what operators look at, and proves that it works. `observability write ROOT` writes the alerting rules with their tests and the dashboards, made from Go (`make generate`). `observability live ROOT` brings up a
-// stack and a real Prometheus, and runs all of it (`make observe-live`).
+// Command observability checks dashboards and alerts on a running system. It starts a deployment and a real
+// Prometheus, runs every query and rule under load, and provokes three alerts (`make observe-live`).
 //
-// It owns where the files lie. It refuses to be part of a running system.
+// The dashboards and rules themselves are the JSON and YAML files of the Helm chart. The tests of this
+// package check that these files and the runbooks only name metrics, settings and alerts that exist.
 package main
 
 import (
@@ -10,15 +11,13 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
-	"storefront.internal/deploy/observability/files"
+	"storefront.internal/deploy/local/postgres"
+	"storefront.internal/deploy/local/project"
 	"storefront.internal/deploy/observability/live"
 )
-
-//go:generate go run . write ../..
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -31,40 +30,15 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	if len(args) != 2 {
-		return errors.New("usage: observability write ROOT | observability live ROOT")
+	switch {
+	case len(args) == 2 && args[0] == postgres.UnpackCommand:
+		return postgres.Unpack(args[1])
+	case len(args) != 1 || args[0] != "live":
+		return errors.New("usage: observability live")
 	}
-	root, err := filepath.Abs(args[1])
+	p, err := project.Find()
 	if err != nil {
 		return err
 	}
-	switch args[0] {
-	case "write":
-		return write(root)
-	case "live":
-		base := os.Getenv("PORT_BASE")
-		if base == "" {
-			base = "28480"
-		}
-		return live.Run(ctx, live.Config{Root: root, PortBase: base, Load: 90 * time.Second, Out: os.Stdout})
-	default:
-		return fmt.Errorf("unknown command %q", args[0])
-	}
-}
-
-func write(root string) error {
-	all, err := files.All()
-	if err != nil {
-		return err
-	}
-	for name, text := range all {
-		path := filepath.Join(root, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
+	return live.Run(ctx, live.Config{Project: p, Load: 90 * time.Second, Out: os.Stdout})
 }

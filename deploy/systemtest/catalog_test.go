@@ -11,21 +11,25 @@ import (
 
 	"storefront.internal/deploy/democonnector/connector"
 	"storefront.internal/deploy/demoengine/engine"
+	"storefront.internal/deploy/stack"
 )
 
-// product is a sound observation of a product that hangs from the given categories.
+// product is a valid observation of a product in the given categories.
 func product(id string, revision int64, title string, categories ...string) connector.Observation {
 	taxonomy := []any{}
 	for _, c := range categories {
 		taxonomy = append(taxonomy, map[string]string{"external_id": c})
 	}
 	document := map[string]any{
-		"item":         map[string]any{"title": map[string]string{"es": title}, "status": "active", "taxonomy": taxonomy},
-		"variants":     []any{map[string]any{"external_id": "v1", "price": map[string]string{"amount": "10.50", "currency": "ARS"}}},
+		"item": map[string]any{"title": map[string]string{"es": title}, "status": "active",
+			"taxonomy": taxonomy},
+		"variants": []any{map[string]any{"external_id": "v1",
+			"price": map[string]string{"amount": "10.50", "currency": "ARS"}}},
 		"availability": []any{map[string]any{"variant_external_id": "v1", "sellable": "yes", "quantity": 3}},
 	}
-	return connector.Observation{Entity: connector.Product, ExternalID: id, Revision: revision, Document: document,
-		Raw: map[string]any{"as sent": title}}
+	return connector.Observation{Entity: connector.Product, ExternalID: id, Revision: revision,
+		Document: document,
+		Raw:      map[string]any{"as sent": title}}
 }
 
 func category(id string, revision int64, name string) connector.Observation {
@@ -34,11 +38,12 @@ func category(id string, revision int64, name string) connector.Observation {
 }
 
 func deleted(entity, id string, revision int64) connector.Observation {
-	return connector.Observation{Entity: entity, ExternalID: id, Revision: revision, Operation: connector.Delete}
+	return connector.Observation{Entity: entity, ExternalID: id, Revision: revision,
+		Operation: connector.Delete}
 }
 
-// deliver sends observations by operation 4.
-func (s *shop) deliver(all ...connector.Observation) []connector.Result {
+// deliver delivers observations as a connector does.
+func (s *storefront) deliver(all ...connector.Observation) []connector.Result {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -49,8 +54,8 @@ func (s *shop) deliver(all ...connector.Observation) []connector.Result {
 	return results
 }
 
-// accepted delivers observations that must all be accepted.
-func (s *shop) accepted(all ...connector.Observation) []connector.Result {
+// deliverAccepted delivers observations that must all be accepted.
+func (s *storefront) deliverAccepted(all ...connector.Observation) []connector.Result {
 	s.t.Helper()
 	results := s.deliver(all...)
 	for i, r := range results {
@@ -61,7 +66,7 @@ func (s *shop) accepted(all ...connector.Observation) []connector.Result {
 	return results
 }
 
-// itemAnswer is what a test reads of operation 2's answer.
+// itemAnswer is what a test reads of the response to getCatalogItem.
 type itemAnswer struct {
 	Status   int
 	ETag     string
@@ -83,19 +88,19 @@ type itemAnswer struct {
 	body         []byte
 }
 
-// read asks an edge for an item; with an entity-tag only for one that differs.
-func (s *shop) read(edge *node, id, tag string) (itemAnswer, error) {
+// read asks an edge for an item; with an entity tag, only when it differs.
+func (s *storefront) read(edge *stack.Process, id, tag string) (itemAnswer, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, edge.url+"/v1/catalog/items/"+id, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, edge.URL+"/v1/catalog/items/"+id, nil)
 	if err != nil {
 		return itemAnswer{}, err
 	}
-	r.Header.Set("Authorization", "Bearer "+s.key)
+	r.Header.Set("Authorization", "Bearer "+s.Key)
 	if tag != "" {
 		r.Header.Set("If-None-Match", tag)
 	}
-	res, err := wire.Do(r)
+	res, err := httpClient.Do(r)
 	if err != nil {
 		return itemAnswer{}, err
 	}
@@ -108,8 +113,9 @@ func (s *shop) read(edge *node, id, tag string) (itemAnswer, error) {
 	return got, json.Unmarshal(text, &got)
 }
 
-// reads waits until an edge answers so.
-func (s *shop) reads(t *testing.T, edge *node, id, what string, want func(itemAnswer) bool) itemAnswer {
+// awaitItem waits until an edge answers as wanted.
+func (s *storefront) awaitItem(t *testing.T, edge *stack.Process, id, what string,
+	want func(itemAnswer) bool) itemAnswer {
 	t.Helper()
 	var got itemAnswer
 	eventually(t, 15*time.Second, what, func() (err error) {
@@ -127,8 +133,9 @@ func titled(title string) func(itemAnswer) bool {
 
 func gone(i itemAnswer) bool { return i.Status == http.StatusNotFound && i.Code == "not_found" }
 
-// told waits until the engine was told of every accepted observation and has read its snapshot.
-func (x *topology) told(t *testing.T, results ...connector.Result) {
+// awaitRead waits until every accepted observation was delivered to the engine and the engine has read its
+// snapshot.
+func (x *deployment) awaitRead(t *testing.T, results ...connector.Result) {
 	t.Helper()
 	eventually(t, 30*time.Second, "envelopes", func() error {
 		read := map[string]bool{}
@@ -144,11 +151,13 @@ func (x *topology) told(t *testing.T, results ...connector.Result) {
 	})
 }
 
-// soundSnapshots holds in every scenario: whatever the engine was told of could be read at that moment, with equal digests.
-func (x *topology) soundSnapshots() {
+// checkSnapshots holds in every scenario: the engine could read all that was delivered to it at that moment,
+// with equal digests.
+func (x *deployment) checkSnapshots() {
 	for _, r := range x.engine.Readings(0) {
 		if r.Result == engine.SnapshotMissing || r.Result == engine.SnapshotMismatch {
-			x.t.Errorf("snapshot of %s %s revision %d: %s %s", r.Entity, r.ObservationID, r.Revision, r.Result, r.Detail)
+			x.t.Errorf("snapshot of %s %s revision %d: %s %s", r.Entity, r.ObservationID, r.Revision,
+				r.Result, r.Detail)
 		}
 	}
 }

@@ -1,4 +1,5 @@
-// Package systemtest runs whole deployments of the real binaries on real PostgreSQL, Redis and Kafka and shows what the product
-// promises, with processes killed and stopped on the way. It has tests only: it looks at a deployment from outside (HTTP, the
-// engine's door, the tables of the relay) and shares no rule with the production code, so that both have to be right.
+// Package systemtest runs whole deployments of the real binaries on a real PostgreSQL, Redis and Kafka, kills
+// and pauses processes, and checks what the product promises. It looks at a deployment from outside (HTTP,
+// the requests to the engine, the tables) and shares no rule with the production code: an error would have to
+// be made twice to stay hidden.
 package systemtest

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"storefront.internal/deploy/stack/client"
 )
 
-// interaction is what a test reads of a delivery.
+// interaction is what a test reads of a delivered interaction.
 type interaction struct {
 	SignalID     string          `json:"signal_id"`
 	ConnectionID string          `json:"connection_id"`
@@ -29,7 +31,7 @@ type lineKey struct{ Decision, Item, Variant string }
 
 type line struct{ Quantity, Revision int }
 
-// view is what the engine holds of one connection.
+// view is what the engine has of one connection.
 type view struct {
 	created map[string]int // by signal id; the engine holds each once
 	exists  int
@@ -38,10 +40,11 @@ type view struct {
 	seen    map[string]interaction
 }
 
-// engineView reads the engine's receipts and checks what must hold of any: known results, the same bytes for the same id.
-func (x *topology) engineView(t *testing.T, connection string) view {
+// engineView reads the engine's receipts and checks that the body of a signal is always the same.
+func (x *deployment) engineView(t *testing.T, connection string) view {
 	t.Helper()
-	v := view{created: map[string]int{}, lines: map[lineKey]line{}, bodies: map[string][]byte{}, seen: map[string]interaction{}}
+	v := view{created: map[string]int{}, lines: map[lineKey]line{}, bodies: map[string][]byte{},
+		seen: map[string]interaction{}}
 	for _, r := range x.engine.Receipts(0) {
 		var i interaction
 		if err := json.Unmarshal(r.Interaction, &i); err != nil {
@@ -70,12 +73,12 @@ func (x *topology) engineView(t *testing.T, connection string) view {
 	return v
 }
 
-// delivered waits until the engine holds exactly these signals of the shop, each created once, and the queue is empty.
-func (x *topology) delivered(t *testing.T, s *shop, ids []string, within time.Duration) view {
+// awaitDelivered waits until the engine has exactly these signals of the connection, each created once.
+func (x *deployment) awaitDelivered(t *testing.T, s *storefront, ids []string, within time.Duration) view {
 	t.Helper()
 	var v view
 	eventually(t, within, "delivery to the engine", func() error {
-		v = x.engineView(t, s.connection)
+		v = x.engineView(t, s.ConnectionID)
 		if len(v.created) < len(ids) {
 			return fmt.Errorf("%d of %d signals are there", len(v.created), len(ids))
 		}
@@ -89,13 +92,14 @@ func (x *topology) delivered(t *testing.T, s *shop, ids []string, within time.Du
 	if len(v.created) != len(ids) {
 		t.Errorf("the engine holds %d signals, want %d", len(v.created), len(ids))
 	}
-	if stored := x.number("SELECT count(*)::int FROM relay.signals WHERE connection_id = $1", s.connection); stored != len(ids) {
+	if stored := x.number("SELECT count(*)::int FROM relay.signals WHERE connection_id = $1",
+		s.ConnectionID); stored != len(ids) {
 		t.Errorf("%d signals are stored, want %d", stored, len(ids))
 	}
 	return v
 }
 
-func idsOf(batch []signal) []string {
+func idsOf(batch []client.Signal) []string {
 	ids := make([]string, len(batch))
 	for i, s := range batch {
 		ids[i] = s.ID

@@ -11,14 +11,17 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"storefront.internal/deploy/stack"
+	"storefront.internal/deploy/stack/client"
 )
 
-// generator offers one edge batches of two signals at a rate that does not depend on the answers: half of the batches are
-// impressions only, a quarter are clicks, a quarter are purchases. Nothing is sent again.
+// generator sends batches of two signals to one edge at a rate that does not depend on the responses: half of
+// the batches are impressions, a quarter are clicks, a quarter are purchases. It never resends.
 type generator struct {
 	client   *fasthttp.HostClient
-	shop     *shop
-	decision decision
+	shop     *storefront
+	decision client.Decision
 	url      string
 	count    atomic.Int64
 	odd      atomic.Pointer[string] // the first answer that should not be
@@ -29,17 +32,19 @@ type generator struct {
 	accepted, sent []string
 }
 
-func newGenerator(s *shop, edge *node, d decision) *generator {
-	return &generator{shop: s, decision: d, url: edge.url + "/v1/connections/" + s.connection + "/storefront-signals",
-		client: &fasthttp.HostClient{Addr: strings.TrimPrefix(edge.url, "http://"), MaxConns: senders, MaxIdleConnDuration: 10 * time.Second, MaxIdemponentCallAttempts: 1}}
+func newGenerator(s *storefront, edge *stack.Process, d client.Decision) *generator {
+	return &generator{shop: s, decision: d, url: edge.URL + "/v1/connections/" + s.ConnectionID +
+		"/storefront-signals",
+		client: &fasthttp.HostClient{Addr: strings.TrimPrefix(edge.URL, "http://"), MaxConns: senders,
+			MaxIdleConnDuration: 10 * time.Second, MaxIdemponentCallAttempts: 1}}
 }
 
 const senders = 1024
 
-// kinds are what batches hold, from the cheapest to the dearest.
+// kinds are the types of the batches, from the lowest priority to the highest.
 func kinds() []string { return []string{"impression", "click", "purchase"} }
 
-// ramp is what one step found.
+// ramp is the result of one step.
 type ramp struct {
 	mu      sync.Mutex
 	took    []time.Duration // of what was taken
@@ -64,7 +69,7 @@ func percentile(all []time.Duration, p int) time.Duration {
 	return all[min(len(all)-1, len(all)*p/100)]
 }
 
-// run offers so many batches a second for a while.
+// run sends at a rate a second for a while.
 func (g *generator) run(name string, rate float64, length time.Duration) *ramp {
 	r := &ramp{length: length}
 	due := make(chan struct{}, 4*senders)
@@ -92,7 +97,7 @@ func (g *generator) run(name string, rate float64, length time.Duration) *ramp {
 	return r
 }
 
-// closed lets so many clients send, each its next batch as soon as the one before was answered.
+// closed runs some clients, each of which sends its next batch as soon as the last one was answered.
 func (g *generator) closed(clients int, length time.Duration) *ramp {
 	r := &ramp{length: length}
 	var all sync.WaitGroup
@@ -111,12 +116,15 @@ func (g *generator) closed(clients int, length time.Duration) *ramp {
 
 func (g *generator) note(name string, rate float64, r *ramp, late int) {
 	share := func(i int) float64 { return 100 * float64(r.refused[i]) / float64(max(1, r.offered[i])) }
-	g.lines = append(g.lines, fmt.Sprintf("%-10s offered %6.0f/s, taken %6.0f/s, p50 %s p99 %s, refused: impressions %.0f %% clicks %.0f %% purchases %.0f %%, refusal p99 %s, not offered %d",
-		name, rate, r.goodput(), r.percentile(50).Round(time.Millisecond/10), r.percentile(99).Round(time.Millisecond/10), share(0), share(1), share(2),
-		percentile(r.early, 99).Round(time.Millisecond/10), late))
+	g.lines = append(g.lines,
+		fmt.Sprintf("%-10s offered %6.0f/s, taken %6.0f/s, p50 %s p99 %s, refused: impressions %.0f %% "+
+			"clicks %.0f %% purchases %.0f %%, refusal p99 %s, not offered %d",
+			name, rate, r.goodput(), r.percentile(50).Round(time.Millisecond/10),
+			r.percentile(99).Round(time.Millisecond/10), share(0), share(1), share(2),
+			percentile(r.early, 99).Round(time.Millisecond/10), late))
 }
 
-// send delivers one batch.
+// send sends one batch.
 func (g *generator) send(r *ramp) {
 	kind := []int{0, 1, 0, 2}[int(g.count.Add(1))%4]
 	body, ids := g.batch(kinds()[kind])
@@ -125,7 +133,7 @@ func (g *generator) send(r *ramp) {
 	request.SetRequestURI(g.url)
 	request.Header.SetMethod(fasthttp.MethodPost)
 	request.Header.SetContentType("application/json")
-	request.Header.Set("Authorization", "Bearer "+g.shop.key)
+	request.Header.Set("Authorization", "Bearer "+g.shop.Key)
 	request.SetBodyRaw(body)
 	begun := time.Now()
 	err := g.client.DoTimeout(&request, &response, 20*time.Second)
@@ -139,7 +147,8 @@ func (g *generator) send(r *ramp) {
 	case err == nil && status == fasthttp.StatusAccepted:
 		r.taken++
 		r.took = append(r.took, took)
-	case err == nil && status == fasthttp.StatusServiceUnavailable && len(response.Header.Peek("Retry-After")) > 0:
+	case err == nil && status == fasthttp.StatusServiceUnavailable &&
+		len(response.Header.Peek("Retry-After")) > 0:
 		r.refused[kind]++
 		r.early = append(r.early, took)
 	case err != nil:
@@ -151,7 +160,7 @@ func (g *generator) send(r *ramp) {
 
 func (g *generator) batch(kind string) (body []byte, ids []string) {
 	body = append(body, `{"signals":[`...)
-	at := stamp(time.Now().Add(-time.Second))
+	at := client.Timestamp(time.Now().Add(-time.Second))
 	for i := range 2 {
 		var random [16]byte
 		_, _ = rand.Read(random[:])
@@ -160,7 +169,8 @@ func (g *generator) batch(kind string) (body []byte, ids []string) {
 		if i > 0 {
 			body = append(body, ',')
 		}
-		body = fmt.Appendf(body, `{"signal_id":%q,"type":%q,"occurred_at":%q,"decision_id":%q`, id, kind, at, g.decision.ID)
+		body = fmt.Appendf(body, `{"signal_id":%q,"type":%q,"occurred_at":%q,"decision_id":%q`, id, kind, at,
+			g.decision.ID)
 		switch kind {
 		case "click":
 			body = fmt.Appendf(body, `,"item_id":%q`, g.decision.Items[0].ItemID)

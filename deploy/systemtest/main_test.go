@@ -6,30 +6,27 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"storefront.internal/deploy/local/project"
-	"storefront.internal/deploy/local/services"
+	"storefront.internal/deploy/stack"
 )
 
-// house is what all scenarios share: built binaries, addresses of the backing services, a migrated database to clone.
-type house struct {
+// suite is what all scenarios share: built binaries, addresses of the stores, a migrated database to clone.
+type suite struct {
 	project      project.Project
-	plain, chaos string // folders of binaries; chaos ones have crash points and the race detector
+	plain, chaos string // folders of binaries; the chaos ones have failpoints and the race detector
 	server       string // PostgreSQL URL of the superuser
-	template     string
+	template     string // name of the database that every deployment's is a copy of
 	redis, kafka string
 	keyset       string
 	logs         string
 }
 
-var shared *house
+var shared *suite
 
 func TestMain(m *testing.M) {
 	code, err := runTests(m)
@@ -41,10 +38,12 @@ func TestMain(m *testing.M) {
 }
 
 func runTests(m *testing.M) (code int, err error) {
-	server, redis, kafka := os.Getenv("TEST_DATABASE_URL"), os.Getenv("TEST_REDIS_ADDR"), os.Getenv("TEST_KAFKA_BROKERS")
+	server, redis, kafka := os.Getenv("TEST_DATABASE_URL"), os.Getenv("TEST_REDIS_ADDR"),
+		os.Getenv("TEST_KAFKA_BROKERS")
 	if server == "" || redis == "" || kafka == "" {
 		if os.Getenv("REQUIRE_REAL") == "1" {
-			return 1, errors.New("TEST_DATABASE_URL, TEST_REDIS_ADDR and TEST_KAFKA_BROKERS are required: use `make test`")
+			return 1, errors.New("TEST_DATABASE_URL, TEST_REDIS_ADDR and TEST_KAFKA_BROKERS are required: " +
+				"use `make test`")
 		}
 		fmt.Fprintln(os.Stderr, "SKIPPED: the system tests need PostgreSQL, Redis and Kafka: use `make test`")
 		return 0, nil
@@ -53,19 +52,22 @@ func runTests(m *testing.M) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	h := &house{server: server, redis: redis, kafka: kafka, logs: filepath.Join(dir, "logs"), keyset: filepath.Join(dir, "keyset.json")}
+	h := &suite{server: server, redis: redis, kafka: kafka, logs: filepath.Join(dir, "logs"),
+		keyset: filepath.Join(dir, "keyset.json")}
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
 	if err := h.prepare(ctx, dir); err != nil {
 		return 1, err
 	}
-	defer func() { err = errors.Join(err, h.exec(context.Background(), "DROP DATABASE "+h.template)) }()
+	defer func() {
+		err = errors.Join(err, stack.Exec(context.Background(), h.server, "DROP DATABASE "+h.template))
+	}()
 	shared = h
-	told := &tattler{next: http.DefaultTransport}
-	http.DefaultClient.Transport = told // of package services
-	wire.Transport = &tattler{next: wire.Transport, report: told}
+	found := &leakDetector{next: http.DefaultTransport}
+	http.DefaultClient.Transport = found
+	httpClient.Transport = &leakDetector{next: httpClient.Transport, report: found}
 	code = m.Run()
-	if err := told.err(); err != nil {
+	if err := found.err(); err != nil {
 		return max(code, 1), err
 	}
 	if code != 0 {
@@ -75,76 +77,41 @@ func runTests(m *testing.M) (code int, err error) {
 	return code, os.RemoveAll(dir)
 }
 
-func (h *house) prepare(ctx context.Context, dir string) (err error) {
+func (h *suite) prepare(ctx context.Context, dir string) (err error) {
 	if h.project, err = project.Find(); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(h.logs, 0o755); err != nil {
 		return err
 	}
-	if h.plain, err = h.build(ctx, filepath.Join(dir, "plain")); err != nil {
-		return err
-	}
-	if h.chaos, err = h.build(ctx, filepath.Join(dir, "chaos"), "-race", "-tags", "chaos"); err != nil {
-		return err
+	h.plain, h.chaos = filepath.Join(dir, "plain"), filepath.Join(dir, "chaos")
+	for folder, flags := range map[string][]string{h.plain: nil, h.chaos: {"-race", "-tags", "chaos"}} {
+		if err := stack.Build(ctx, h.project, folder, flags, "edge", "control", "engine-relay"); err != nil {
+			return err
+		}
 	}
 	h.template = fmt.Sprintf("systemtest_%d", os.Getpid())
-	if err := h.exec(ctx, "CREATE DATABASE "+h.template); err != nil {
-		return err
-	}
-	return h.migrate(ctx, h.server, h.template)
-}
-
-func (h *house) build(ctx context.Context, dir string, flags ...string) (string, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	args := append(append([]string{"build"}, flags...), "-o", dir+"/",
-		"storefront.internal/edge", "storefront.internal/control", "storefront.internal/engine-relay")
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = h.project.Root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
-	}
-	return dir, nil
-}
-
-// migrate brings a database to the present schema by the real command, and makes the login roles.
-func (h *house) migrate(ctx context.Context, server, database string) error {
-	url, err := services.WithDatabase(server, database)
+	url, err := stack.WithDatabase(h.server, h.template)
 	if err != nil {
 		return err
 	}
-	s := h.settings(url)
-	if err := s.EnsureKeyset(ctx); err != nil {
-		return err
-	}
-	if _, err := s.Once(ctx, s.Migrate(), "migrate", "up"); err != nil {
-		return err
-	}
-	return services.EnsureLogins(ctx, url, "")
+	return h.settings(url).Prepare(ctx)
 }
 
-func (h *house) exec(ctx context.Context, sql string) error {
-	c, err := pgx.Connect(ctx, h.server)
-	if err != nil {
-		return err
-	}
-	_, err = c.Exec(ctx, sql)
-	return errors.Join(err, c.Close(ctx))
-}
-
-// settings of a deployment on the shared backing services; tests change what they need.
-func (h *house) settings(database string) services.Settings {
-	return services.Settings{
-		Bin: h.plain, Database: database, RedisAddr: h.redis, KafkaBrokers: h.kafka, ErrorsBase: "https://errors.example/",
+// settings are those of a deployment on the shared stores; scenarios change what they need.
+func (h *suite) settings(database string) stack.Settings {
+	return stack.Settings{
+		Bin: h.plain, Database: database, RedisAddr: h.redis, KafkaBrokers: h.kafka,
+		ErrorsBase:   "https://errors.example/",
 		DecisionKeys: "k1:" + strings.Repeat("QUJD", 11), KeysetFile: h.keyset,
-		ConnectorToken: canary + strings.Repeat("connector-", 4), BackendToken: canary + strings.Repeat("backend-", 5),
-		EngineToken: canary + strings.Repeat("engine-", 5), Pepper: canary + strings.Repeat("pepper-", 5), EngineSecret: canary + "engine-secret-1",
+		ConnectorToken: canary + strings.Repeat("connector-", 4),
+		BackendToken:   canary + strings.Repeat("backend-", 5),
+		EngineToken:    canary + strings.Repeat("engine-", 5), Pepper: canary + strings.Repeat("pepper-", 5),
+		EngineSecret: canary + "engine-secret-1",
 	}
 }
 
-// soak picks the full length under `make soak`.
+// soak is the full length under `make soak`, else the short one.
 func soak(short, full int) int {
 	if soaking() {
 		return full

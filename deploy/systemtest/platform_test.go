@@ -19,12 +19,14 @@ import (
 
 	"storefront.internal/deploy/fakeprovider/fake"
 	"storefront.internal/deploy/fakeprovider/forward"
-	"storefront.internal/deploy/local/services"
+	"storefront.internal/deploy/stack"
+	"storefront.internal/deploy/stack/client"
 	"storefront.internal/shared/catalog"
 	"storefront.internal/shared/ident"
 )
 
-// platform is the fake providers behind a real port, with the receiver that hands their webhooks to a control.
+// platform is the fake providers behind a real listener, with the receiver that hands their webhooks to a
+// control.
 type platform struct {
 	t        *testing.T
 	url      string
@@ -61,94 +63,95 @@ func newPlatform(t *testing.T, c fake.Config) *platform {
 	return p
 }
 
-// configure tells a deployment of the platform.
-func (p *platform) configure(s *services.Settings) {
+// configure makes a deployment use the platform.
+func (p *platform) configure(s *stack.Settings) {
 	s.ProviderURL, s.AppID, s.AppSecret = p.url, platformApp, platformSecret
 }
 
-// deliversTo has webhooks handed to a control from now on.
-func (p *platform) deliversTo(x *topology) {
+// deliverTo hands webhooks to the control of a deployment from now on.
+func (p *platform) deliverTo(x *deployment) {
 	tokens := map[string]string{}
-	for _, b := range brands() {
-		tokens[b.name] = services.ConnectorTokenOf(x.settings.ConnectorToken, b.name)
+	for _, b := range providers() {
+		tokens[b.name] = client.ConnectorToken(x.Settings.ConnectorToken, b.name)
 	}
 	p.receiver.Store(forward.New(forward.Config{Control: x.api.BaseURL, Tokens: tokens}))
 }
 
-// store is a shop at the platform that has let our app in.
-type store struct {
-	*shop
-	x         *topology
+// shop is a shop of the platform whose merchant has installed our app.
+type shop struct {
+	*storefront
+	x         *deployment
 	p         *platform
-	brand     brand
+	provider  provider
 	id        string
-	installed services.Installed
+	installed client.Installed
 }
 
-// opens installs a store of the first brand that nobody knew (operation 5) and makes a storefront key.
-func (x *topology) opens(p *platform) *store { return x.opensAt(p, brands()[0]) }
+// installShop installs a new shop of the first provider and issues a storefront key.
+func (x *deployment) installShop(p *platform) *shop { return x.installShopAt(p, providers()[0]) }
 
-// opensAt does so at a brand.
-func (x *topology) opensAt(p *platform, b brand) *store {
+// installShopAt installs a new shop of a provider.
+func (x *deployment) installShopAt(p *platform, b provider) *shop {
 	x.t.Helper()
-	s := &store{x: x, p: p, brand: b, id: b.storeID()}
+	s := &shop{x: x, p: p, provider: b, id: b.storeID()}
 	s.installed = s.install(b.token())
 	if !s.installed.Created {
 		x.t.Errorf("first installation: %+v", s.installed)
 	}
 	key, err := x.api.IssueKey(x.t.Context(), s.installed.ConnectionID)
 	check(x.t, err)
-	s.shop = &shop{t: x.t, connection: s.installed.ConnectionID, key: key.Secret}
+	s.storefront = &storefront{t: x.t, Storefront: client.Storefront{ConnectionID: s.installed.ConnectionID,
+		Key: key.Secret}}
 	return s
 }
 
-func (s *store) install(token string) services.Installed {
+func (s *shop) install(token string) client.Installed {
 	s.x.t.Helper()
-	got, err := s.installs(token)
+	got, err := s.tryInstall(token)
 	check(s.x.t, err)
 	return got
 }
 
-func (s *store) installs(token string) (services.Installed, error) {
-	return s.x.api.Install(s.x.t.Context(), services.Installation{
-		Provider: s.brand.name, AppID: platformApp, ExternalStoreID: s.id, AccessToken: token,
-		Profile: map[string]string{"language": s.brand.language, "currency": s.brand.currency},
+func (s *shop) tryInstall(token string) (client.Installed, error) {
+	return s.x.api.OpenInstallation(s.x.t.Context(), client.Installation{
+		Provider: s.provider.name, AppID: platformApp, ExternalStoreID: s.id, AccessToken: token,
+		Profile: map[string]string{"language": s.provider.language, "currency": s.provider.currency},
 	})
 }
 
-// loaded waits until the store's catalog is there.
-func (s *store) loaded() services.Run {
+// loaded waits until the shop's catalog is loaded.
+func (s *shop) loaded() client.BootstrapRun {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
-	run, err := s.x.api.Loaded(ctx, s.connection)
+	run, err := s.x.api.AwaitCatalog(ctx, s.ConnectionID)
 	check(s.t, err)
 	return run
 }
 
-// item is our id of a product.
-func (s *store) item(externalID string) string {
-	return string(catalog.NewItemID(ident.ConnectionID(s.connection), externalID))
+// item is the item id of a product.
+func (s *shop) item(externalID string) string {
+	return string(catalog.NewItemID(ident.ConnectionID(s.ConnectionID), externalID))
 }
 
-// debug asks a debug route about the store, and wants one of the answers 2xx.
-func (s *store) debug(method, path string, in, out any) {
+// debug calls a debug route about the shop, which must answer with a 2xx.
+func (s *shop) debug(method, path string, in, out any) {
 	s.t.Helper()
 	if status, err := s.ask(method, path, in, out); err != nil || status >= 300 {
 		s.t.Fatalf("%s %s: %d %v", method, path, status, err)
 	}
 }
 
-// ask asks a debug route about the store.
-func (s *store) ask(method, path string, in, out any) (status int, err error) {
-	provider := s.brand.name
-	if provider == "" {
-		provider = services.ConnectorProvider
+// ask calls a debug route about the shop.
+func (s *shop) ask(method, path string, in, out any) (status int, err error) {
+	name := s.provider.name
+	if name == "" {
+		name = client.ConnectorProvider
 	}
-	return ask(s.t, method, s.p.url+"/"+provider+"/debug/"+path+"?store="+s.id, in, out)
+	return ask(s.t, method, s.p.url+"/"+name+"/debug/"+path+"?store="+s.id, in, out)
 }
 
-// ask makes a request and decodes an answer that is 2xx.
+// ask makes a request and decodes the body of a 2xx.
 func ask(t *testing.T, method, url string, in, out any) (status int, err error) {
 	var body io.Reader = http.NoBody
 	if in != nil {
@@ -162,7 +165,7 @@ func ask(t *testing.T, method, url string, in, out any) (status int, err error) 
 	if err != nil {
 		return 0, err
 	}
-	res, err := wire.Do(r)
+	res, err := httpClient.Do(r)
 	if err != nil {
 		return 0, err
 	}
@@ -174,13 +177,14 @@ func ask(t *testing.T, method, url string, in, out any) (status int, err error) 
 	return res.StatusCode, err
 }
 
-// change gives a product another name at the provider, which tells nobody.
-func (s *store) change(externalID, title string) {
+// change gives a product another name at the provider; no webhook is sent.
+func (s *shop) change(externalID, title string) {
 	s.t.Helper()
-	s.debug(http.MethodPut, "products/"+externalID, map[string]any{"name": map[string]string{"es": title}, "published": true}, nil)
+	s.debug(http.MethodPut, "products/"+externalID,
+		map[string]any{"name": map[string]string{"es": title}, "published": true}, nil)
 }
 
-// webhook is an order to the platform to send one.
+// webhook tells the platform which webhook to send.
 type webhook struct {
 	Topic      string `json:"topic"`
 	ExternalID string `json:"external_id"`
@@ -189,8 +193,8 @@ type webhook struct {
 	DelayMS    int    `json:"delay_ms,omitempty"`
 }
 
-// announce has the platform send a webhook and compares every answer that it got.
-func (s *store) announce(w webhook, status int) {
+// announce lets the platform send a webhook and compares the status of every response that it got.
+func (s *shop) announce(w webhook, status int) {
 	s.t.Helper()
 	var answer struct {
 		Deliveries []struct {
@@ -209,8 +213,8 @@ func (s *store) announce(w webhook, status int) {
 	}
 }
 
-// subscribed compares what the platform delivers to: one subscription for each topic.
-func (s *store) subscribed() error {
+// subscribed returns nil when the platform has one subscription to each topic that matters.
+func (s *shop) subscribed() error {
 	var answer struct {
 		Subscriptions []struct{ Topic, URL string }
 	}
@@ -224,7 +228,8 @@ func (s *store) subscribed() error {
 			return fmt.Errorf("%d subscriptions to %s", n, topic)
 		}
 	}
-	for _, topic := range []string{"product/created", "product/updated", "product/deleted", "category/updated", "app/uninstalled"} {
+	for _, topic := range []string{"product/created", "product/updated", "product/deleted",
+		"category/updated", "app/uninstalled"} {
 		if seen[topic] == 0 {
 			return fmt.Errorf("no subscription to %s, only %v", topic, seen)
 		}
@@ -232,8 +237,9 @@ func (s *store) subscribed() error {
 	return nil
 }
 
-// truth compares the catalog with the provider's: every product and category that is there, as it is there, and no other.
-func (s *store) truth() error {
+// compareCatalog returns nil when the archived catalog has exactly the products and categories of the
+// provider, byte for byte.
+func (s *shop) compareCatalog() error {
 	for entity, kind := range map[string]string{"product": "products", "category": "categories"} {
 		var there struct{ IDs []int64 }
 		s.debug(http.MethodGet, kind, nil, &there)
@@ -249,18 +255,19 @@ func (s *store) truth() error {
 			var want, have any
 			s.debug(http.MethodGet, kind+"/"+name, nil, &want)
 			if err := json.Unmarshal(got[name], &have); err != nil || !reflect.DeepEqual(want, have) {
-				return fmt.Errorf("%s %s is %.300s, the provider's is %.300v (%w)", entity, name, got[name], want, err)
+				return fmt.Errorf("%s %s is %.300s, the provider's is %.300v (%w)", entity, name, got[name],
+					want, err)
 			}
 		}
 	}
 	return nil
 }
 
-// archived are the provider's bytes of what is applied, by external id.
-func (s *store) archived(entity string) (map[string][]byte, error) {
+// archived are the provider's bytes of the applied observations, by external id.
+func (s *shop) archived(entity string) (map[string][]byte, error) {
 	rows, err := s.x.pool.Query(context.Background(), `SELECT e.external_id, o.raw FROM control.entities e
 		JOIN control.observations o USING (observation_id)
-		WHERE e.connection_id = $1 AND e.entity = $2 AND e.operation = 'upsert'`, s.connection, entity)
+		WHERE e.connection_id = $1 AND e.entity = $2 AND e.operation = 'upsert'`, s.ConnectionID, entity)
 	if err != nil {
 		return nil, err
 	}
@@ -274,15 +281,17 @@ func (s *store) archived(entity string) (map[string][]byte, error) {
 	return all, err
 }
 
-// revision is how often we took a change of a product.
-func (s *store) revision(externalID string) int {
+// revision is the number of changes of a product that were applied.
+func (s *shop) revision(externalID string) int {
 	s.t.Helper()
-	return s.x.number("SELECT revision FROM control.entities WHERE connection_id = $1 AND entity = 'product' AND external_id = $2",
-		s.connection, externalID)
+	return s.x.number("SELECT revision FROM control.entities WHERE connection_id = $1 AND entity = "+
+		"'product' AND external_id = $2",
+		s.ConnectionID, externalID)
 }
 
-// deliveries is how many webhooks of the store were taken.
-func (s *store) deliveries() int {
+// deliveries is the number of webhooks of the shop that were accepted.
+func (s *shop) deliveries() int {
 	s.t.Helper()
-	return s.x.number("SELECT count(*) FROM control.webhook_deliveries WHERE connection_id = $1", s.connection)
+	return s.x.number("SELECT count(*) FROM control.webhook_deliveries WHERE connection_id = $1",
+		s.ConnectionID)
 }

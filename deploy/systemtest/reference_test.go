@@ -3,16 +3,19 @@ package systemtest
 import (
 	"slices"
 	"strings"
+
+	"storefront.internal/deploy/stack/client"
 )
 
-// cartLines folds signals as the contract says it (section 2, "Cart lines"), in the plainest way: all of a line's signals in
-// the order of their instants. It shares nothing with the production code.
-func cartLines(signals map[string]signal) map[lineKey]int {
-	ordered := make([]signal, 0, len(signals))
+// cartLines folds signals in the simplest way: all signals of a line in the order of their instants. It
+// shares nothing with the production code.
+func cartLines(signals map[string]client.Signal) map[lineKey]int {
+	ordered := make([]client.Signal, 0, len(signals))
 	for _, s := range signals {
 		ordered = append(ordered, s)
 	}
-	slices.SortFunc(ordered, func(a, b signal) int { return strings.Compare(a.OccurredAt, b.OccurredAt) })
+	slices.SortFunc(ordered,
+		func(a, b client.Signal) int { return strings.Compare(a.OccurredAt, b.OccurredAt) })
 	lines := map[lineKey]int{}
 	for _, s := range ordered {
 		key := lineKey{s.DecisionID, s.ItemID, s.VariantID}

@@ -14,11 +14,12 @@ import (
 
 	"storefront.internal/deploy/local/kafka"
 	"storefront.internal/deploy/local/redis"
-	"storefront.internal/deploy/local/services"
+	"storefront.internal/deploy/stack"
 )
 
-// On a Redis Cluster of three masters everything works as on one: claims over many slots, copies of items and their hints,
-// revoked keys. A master is killed under load and comes back empty: nothing is lost, and nothing is stored twice.
+// On a Redis Cluster of three masters all works as on one server: claims over many slots, copies of items and
+// their invalidations, revoked keys. A master is killed under load and comes back empty: nothing is lost or
+// stored twice.
 func TestRedisCluster(t *testing.T) {
 	t.Parallel()
 	path, found := redis.Find()
@@ -28,15 +29,16 @@ func TestRedisCluster(t *testing.T) {
 	var configs []redis.Config
 	dir := t.TempDir()
 	for i := range 3 {
-		configs = append(configs, redis.Config{Path: path, Dir: folder(t, dir, fmt.Sprint("redis-", i)), Port: port(t), BusPort: port(t), Log: io.Discard})
+		configs = append(configs, redis.Config{Path: path, Dir: folder(t, dir, fmt.Sprint("redis-", i)),
+			Port: port(t), BusPort: port(t), Log: io.Discard})
 	}
 	cluster, err := redis.StartCluster(context.Background(), configs)
 	check(t, err)
 	t.Cleanup(func() { _ = cluster.Close() })
-	x := newTopology(t, func(s *services.Settings) { s.RedisAddr = cluster.Addrs() })
-	b := &balancer{edges: []*node{x.edge(), x.edge()}}
+	x := newDeployment(t, func(s *stack.Settings) { s.RedisAddr = cluster.Addrs() })
+	b := &balancer{edges: []*stack.Process{x.edge(), x.edge()}}
 	x.relay()
-	s := x.newShop()
+	s := x.newStorefront()
 	d := s.recommend(b.edges[0])
 
 	whole := cartBatch(d, 50)
@@ -46,7 +48,7 @@ func TestRedisCluster(t *testing.T) {
 	if a := s.must(b.edges[1], whole); a.count("duplicate") != 50 {
 		t.Errorf("the same at the other edge: %+v", a)
 	}
-	s.changesReach(b.edges)
+	s.awaitChanges(b.edges)
 	keys := s.issue(x, b.edges, 3)
 	s.revokeAll(x, b.edges, keys, http.StatusUnauthorized)
 
@@ -54,7 +56,8 @@ func TestRedisCluster(t *testing.T) {
 	l.more(t, 50)
 	for i := range 3 {
 		cluster.Kill(i)
-		time.Sleep(time.Second) // with a slot unserved the whole cluster refuses, and clients keep what they have
+		// with a slot unserved the whole cluster refuses, and clients keep what they have
+		time.Sleep(time.Second)
 		check(t, cluster.Restart(context.Background(), i))
 		l.more(t, 50)
 	}
@@ -64,16 +67,16 @@ func TestRedisCluster(t *testing.T) {
 	}
 	t.Logf("%d batches were taken, %d answers of 503", l.taken.Load(), l.refused.Load())
 	ids := append(idsOf(whole), l.ids...)
-	x.holds(t, s, ids, ids)
+	x.awaitAllStored(t, s, ids, ids)
 }
 
-// changesReach changes items and waits until every edge serves the change.
-func (s *shop) changesReach(edges []*node) {
+// awaitChanges changes items and waits until every edge serves the change.
+func (s *storefront) awaitChanges(edges []*stack.Process) {
 	s.t.Helper()
-	results := s.accepted(things(20, 1)...)
+	results := s.deliverAccepted(things(20, 1)...)
 	for revision := range int64(3) {
 		if revision > 0 {
-			s.accepted(things(20, revision+1)...)
+			s.deliverAccepted(things(20, revision+1)...)
 		}
 		for _, edge := range edges {
 			for _, r := range results {
@@ -89,9 +92,9 @@ func (s *shop) changesReach(edges []*node) {
 	}
 }
 
-// On three brokers, of which each record needs two, the leader of the signals' partitions is killed under load, again and
-// again: nothing that was acknowledged is lost, and nothing is stored twice. Three brokers take their time on a small machine,
-// so it is played by `make soak` only.
+// Of three brokers, each record needs two. The leader of the signals' partitions is killed under load, again
+// and again: no acknowledged record is lost, and none is stored twice. Three brokers are slow on a small
+// machine, so only `make soak` runs this.
 func TestThreeBrokers(t *testing.T) {
 	if !soaking() {
 		t.Skip("played by make soak")
@@ -102,15 +105,17 @@ func TestThreeBrokers(t *testing.T) {
 	var configs []kafka.Config
 	dir := t.TempDir()
 	for i := range 3 {
-		configs = append(configs, kafka.Config{Libs: libs, Dir: folder(t, dir, fmt.Sprint("kafka-", i)), Port: port(t), ControllerPort: port(t), Log: io.Discard})
+		configs = append(configs, kafka.Config{Libs: libs, Dir: folder(t, dir, fmt.Sprint("kafka-", i)),
+			Port: port(t), ControllerPort: port(t), Log: io.Discard})
 	}
 	brokers, err := kafka.StartCluster(ctx, configs)
 	check(t, err)
 	t.Cleanup(func() { _ = brokers.Close() })
-	x := newTopology(t, func(s *services.Settings) { s.KafkaBrokers = brokers.Addrs() })
-	b := &balancer{edges: []*node{x.edge("EDGE_KAFKA_TOPIC_PARTITIONS=6"), x.edge("EDGE_KAFKA_TOPIC_PARTITIONS=6")}}
+	x := newDeployment(t, func(s *stack.Settings) { s.KafkaBrokers = brokers.Addrs() })
+	b := &balancer{edges: []*stack.Process{x.edge("EDGE_KAFKA_TOPIC_PARTITIONS=6"),
+		x.edge("EDGE_KAFKA_TOPIC_PARTITIONS=6")}}
 	x.relay()
-	s := x.newShop()
+	s := x.newStorefront()
 	l := startRolling(s, b, s.recommend(b.edges[0]))
 	l.more(t, 100)
 	for range 6 {
@@ -118,21 +123,24 @@ func TestThreeBrokers(t *testing.T) {
 		began := time.Now()
 		brokers.Kill(i)
 		l.more(t, 200) // the two others go on
-		t.Logf("broker %d, a leader, was killed: 200 batches later it is %s", i+1, time.Since(began).Round(time.Millisecond))
+		t.Logf("broker %d, a leader, was killed: 200 batches later it is %s", i+1,
+			time.Since(began).Round(time.Millisecond))
 		check(t, brokers.Start(ctx, i))
-		copied(t, brokers.Addrs())
+		awaitReplicated(t, brokers.Addrs())
 	}
 	l.stop()
 	for _, err := range l.wrong {
 		t.Error(err)
 	}
-	t.Logf("%d batches were taken, %d answers of 503, %d broken connections", l.taken.Load(), l.refused.Load(), l.broken.Load())
-	x.holds(t, s, l.ids, l.ids)
+	t.Logf("%d batches were taken, %d answers of 503, %d broken connections", l.taken.Load(),
+		l.refused.Load(), l.broken.Load())
+	x.awaitAllStored(t, s, l.ids, l.ids)
 }
 
-// partitions asks for what the brokers know of the signals' topic.
+// partitions reads the metadata of the signals' topic.
 func partitions(addrs string) ([]kafkago.Partition, error) {
-	client := &kafkago.Client{Addr: kafkago.TCP(strings.Split(addrs, ",")...), Timeout: 5 * time.Second, Transport: &kafkago.Transport{}}
+	client := &kafkago.Client{Addr: kafkago.TCP(strings.Split(addrs, ",")...), Timeout: 5 * time.Second,
+		Transport: &kafkago.Transport{}}
 	defer client.Transport.(*kafkago.Transport).CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -146,7 +154,7 @@ func partitions(addrs string) ([]kafkago.Partition, error) {
 	return meta.Topics[0].Partitions, nil
 }
 
-// leader is the broker that leads the first partition, counted from 0.
+// leader is the index of the broker that leads the first partition.
 func leader(t *testing.T, addrs string) int {
 	t.Helper()
 	i := 0
@@ -163,8 +171,8 @@ func leader(t *testing.T, addrs string) int {
 	return i
 }
 
-// copied waits until every broker has every record again.
-func copied(t *testing.T, addrs string) {
+// awaitReplicated waits until every broker has every record again.
+func awaitReplicated(t *testing.T, addrs string) {
 	t.Helper()
 	eventually(t, 2*time.Minute, "three copies", func() error {
 		all, err := partitions(addrs)

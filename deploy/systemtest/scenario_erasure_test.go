@@ -10,26 +10,28 @@ import (
 	"time"
 
 	"storefront.internal/deploy/demoengine/engine"
-	"storefront.internal/deploy/local/services"
+	"storefront.internal/deploy/stack"
+	"storefront.internal/deploy/stack/client"
 	"storefront.internal/shared/testkit"
 )
 
-// A shopper is erased (E9) while some of their interactions are delivered, one is dead, some wait for an engine that is away and
-// some are still in Kafka, and the relay that begins the work dies in it. Nothing of them is left, the engine is told nothing
-// of them any more, and what they do afterwards is theirs again. Signals, counts and lines stay, and so does everybody else.
+// A visitor is erased while some of their interactions are delivered, one is a dead letter, some wait for an
+// engine that is down and some are still in Kafka; the relay that begins the erasure is killed in it. Nothing
+// of the visitor is left, the engine gets nothing of them any more, and what they do afterwards is stored
+// again. Signals, counts and cart lines stay, and so do other visitors.
 func TestAShopperIsErased(t *testing.T) {
 	t.Parallel()
-	x := newTopology(t)
+	x := newDeployment(t)
 	edge := x.edge()
 	relay := x.relay()
-	s := x.newShop()
+	s := x.newStorefront()
 	anna, bert := newShopper(s), newShopper(s)
 	d := anna.recommend(edge)
 	bert.recommend(edge)
 
-	dead := cartBatch(d, 1)
-	x.engine.Behave(engine.Behaviours{Interactions: engine.Behaviour{Reject: idsOf(dead)}})
-	all := append(anna.sends(edge, dead), anna.visit(edge, d, 3)...)
+	letter := cartBatch(d, 1)
+	x.engine.Behave(engine.Behaviours{Interactions: engine.Behaviour{Reject: idsOf(letter)}})
+	all := append(anna.sends(edge, letter), anna.visit(edge, d, 3)...)
 	kept := bert.visit(edge, d, 2)
 	eventually(t, 120*time.Second, "delivered but for one", func() error {
 		_, slice, err := x.queue(s)
@@ -40,39 +42,39 @@ func TestAShopperIsErased(t *testing.T) {
 	})
 	x.engine.Behave(engine.Behaviours{Interactions: engine.Behaviour{Status: http.StatusServiceUnavailable}})
 	all = append(all, anna.visit(edge, d, 4)...)
-	x.stored(t, s, len(all)+len(kept))
+	x.awaitStored(t, s, len(all)+len(kept))
 	x.stop(relay)
-	all = append(all, anna.visit(edge, d, 5)...) // nobody reads it now
+	all = append(all, anna.visit(edge, d, 5)...) // no relay reads it now
 
-	x.erase(anna.connection, anna.id, http.StatusAccepted)
+	x.erase(anna.ConnectionID, anna.visitor.VisitorID, http.StatusAccepted)
 	told := len(x.engine.Receipts(0))
 	doomed := x.relay(crash("erase.chunk", "kill"))
-	eventually(t, 120*time.Second, "the crash amid the erasure", doomed.dead)
+	eventually(t, 120*time.Second, "the crash amid the erasure", dead(doomed))
 	relay = x.relay()
-	x.stored(t, s, len(all)+len(kept))
-	x.erased(t)
+	x.awaitStored(t, s, len(all)+len(kept))
+	x.awaitErased(t)
 	for _, gone := range anna.traces() {
-		if tables := testkit.Holding(t, x.pool, gone); len(tables) > 0 {
+		if tables := testkit.TablesContaining(t, x.pool, gone); len(tables) > 0 {
 			t.Errorf("%s is in %v", gone, tables)
 		}
 	}
 	for _, stays := range bert.traces() {
-		if tables := testkit.Holding(t, x.pool, stays); len(tables) == 0 {
+		if tables := testkit.TablesContaining(t, x.pool, stays); len(tables) == 0 {
 			t.Errorf("%s of another shopper is gone", stays)
 		}
 	}
 
 	x.engine.Behave(engine.Behaviours{})
-	if _, err := x.api.ReplayDead(t.Context(), s.connection); err != nil {
+	if _, err := x.api.ReplayDead(t.Context(), s.ConnectionID); err != nil {
 		t.Fatal(err)
 	}
-	x.waiting(t, s, "running", 0)
+	x.awaitQueue(t, s, "running", 0)
 	ids := map[string]bool{}
 	for i, r := range x.engine.Receipts(0) {
 		var got interaction
 		check(t, json.Unmarshal(r.Interaction, &got))
 		ids[got.SignalID] = r.Result != "rejected"
-		if i >= told && bytes.Contains(r.Interaction, []byte(anna.id)) {
+		if i >= told && bytes.Contains(r.Interaction, []byte(anna.visitor.VisitorID)) {
 			t.Errorf("the engine was told after the erasure: %s", r.Interaction)
 		}
 	}
@@ -81,22 +83,21 @@ func TestAShopperIsErased(t *testing.T) {
 			t.Errorf("signal %s never reached the engine", id)
 		}
 	}
-	anna.isBack(x, edge, d)
-	x.erase(s.connection, anna.id, http.StatusAccepted)
-	x.erase(s.connection, "vis_nobody", http.StatusAccepted)
-	x.erase("con_none", anna.id, http.StatusNotFound)
-	x.erase(s.connection, anna.session, http.StatusNotFound)
-	x.erased(t)
+	anna.checkReturn(x, edge, d)
+	x.erase(s.ConnectionID, anna.visitor.VisitorID, http.StatusAccepted)
+	x.erase(s.ConnectionID, "vis_nobody", http.StatusAccepted)
+	x.erase("con_none", anna.visitor.VisitorID, http.StatusNotFound)
+	x.erase(s.ConnectionID, anna.visitor.SessionID, http.StatusNotFound)
+	x.awaitErased(t)
 	readmeForgetsAShopper(x, s, relay)
 }
 
-// erase is E9.
-func (x *topology) erase(connection, visitor string, want int) {
+// erase requests the erasure of a visitor.
+func (x *deployment) erase(connection, visitor string, want int) {
 	x.t.Helper()
 	status := http.StatusAccepted
-	err := services.Call(x.t.Context(), http.MethodDelete, x.api.BaseURL+"/internal/v1/connections/"+connection+"/visitors/"+visitor,
-		services.ConnectorTokenOf(x.api.ConnectorToken, services.ConnectorProvider), nil, nil)
-	var refused *services.StatusError
+	err := x.api.EraseVisitor(x.t.Context(), connection, visitor)
+	var refused *client.StatusError
 	if errors.As(err, &refused) {
 		status, err = refused.Status, nil
 	}
@@ -105,8 +106,8 @@ func (x *topology) erase(connection, visitor string, want int) {
 	}
 }
 
-// erased waits until every erasure is completed.
-func (x *topology) erased(t *testing.T) {
+// awaitErased waits until every erasure is completed.
+func (x *deployment) awaitErased(t *testing.T) {
 	t.Helper()
 	eventually(t, 120*time.Second, "the erasure", func() error {
 		if n := x.number("SELECT count(*)::int FROM relay.erasures WHERE completed_at IS NULL"); n > 0 {
@@ -116,75 +117,66 @@ func (x *topology) erased(t *testing.T) {
 	})
 }
 
-// stored waits until so many signals of a shop are stored. The topics are everybody's.
-func (x *topology) stored(t *testing.T, s *shop, want int) {
+// awaitStored waits until so many signals of the connection are stored; the topics are shared.
+func (x *deployment) awaitStored(t *testing.T, s *storefront, want int) {
 	t.Helper()
 	eventually(t, 120*time.Second, "storing", func() error {
-		if n := x.number("SELECT count(*)::int FROM relay.signals WHERE connection_id = $1", s.connection); n != want {
+		if n := x.number("SELECT count(*)::int FROM relay.signals WHERE connection_id = $1",
+			s.ConnectionID); n != want {
 			return fmt.Errorf("%d of %d signals", n, want)
 		}
 		return nil
 	})
 }
 
-// shopper is a visitor of a shop, with all that identifies them.
+// shopper is a visitor with all that identifies them.
 type shopper struct {
-	*shop
-	id, session, page string
+	*storefront
+	visitor client.Visitor
+	page    string
 }
 
-func newShopper(s *shop) *shopper {
-	return &shopper{s, "vis_" + randomHex(8) + "x", "ses_" + randomHex(8) + "x", "https://shop.example/" + randomHex(8)}
+func newShopper(s *storefront) *shopper {
+	return &shopper{s, client.Visitor{VisitorID: "vis_" + randomHex(8) + "x", SessionID: "ses_" +
+		randomHex(8) + "x"},
+		"https://shop.example/" + randomHex(8)}
 }
 
-// traces are what must not be found any more.
-func (s *shopper) traces() []string { return []string{s.id, s.session, s.page} }
+// traces are the texts that an erasure removes.
+func (s *shopper) traces() []string {
+	return []string{s.visitor.VisitorID, s.visitor.SessionID, s.page}
+}
 
 // recommend asks an edge for a Decision as this shopper.
-func (s *shopper) recommend(edge *node) decision {
+func (s *shopper) recommend(edge *stack.Process) client.Decision {
 	s.t.Helper()
-	var d decision
-	body := fmt.Sprintf(`{"placement":"home","visitor":{"visitor_id":%q,"session_id":%q}}`, s.id, s.session)
-	status, text, err := s.post(edge, "recommendations", []byte(body), 10*time.Second)
-	if err != nil || status != http.StatusOK {
-		s.t.Fatalf("recommendation: %d %s %v", status, text, err)
-	}
-	check(s.t, json.Unmarshal(text, &d))
-	if len(d.Items) == 0 {
-		d.Items = []item{{"itm_test", "var_test"}}
-	}
-	return d
+	return s.storefront.recommend(edge, s.visitor)
 }
 
-// visit sends so many signals of this shopper's and returns their ids.
-func (s *shopper) visit(edge *node, d decision, n int) []string {
+// visit sends n signals of this shopper and returns their ids.
+func (s *shopper) visit(edge *stack.Process, d client.Decision, n int) []string {
 	s.t.Helper()
 	return s.sends(edge, cartBatch(d, n))
 }
 
-func (s *shopper) sends(edge *node, batch []signal) []string {
+func (s *shopper) sends(edge *stack.Process, batch []client.Signal) []string {
 	s.t.Helper()
-	type personal struct {
-		signal
-		Client map[string]string `json:"client"`
-	}
-	sent := make([]personal, len(batch))
 	for i := range batch {
-		batch[i].Visitor = visitor{s.id, s.session}
-		sent[i] = personal{batch[i], map[string]string{"page_url": s.page}}
+		batch[i].Visitor, batch[i].Client = s.visitor, map[string]any{"page_url": s.page}
 	}
-	if a := s.must(edge, sent); a.count("accepted") != len(batch) {
+	if a := s.must(edge, batch); a.count("accepted") != len(batch) {
 		s.t.Errorf("a visit: %+v", a)
 	}
 	return idsOf(batch)
 }
 
-// isBack: what the visitor does after the erasure is stored as ever.
-func (s *shopper) isBack(x *topology, edge *node, d decision) {
+// checkReturn: what the visitor does after the erasure is stored as before.
+func (s *shopper) checkReturn(x *deployment, edge *stack.Process, d client.Decision) {
 	s.t.Helper()
 	s.visit(edge, d, 2)
 	eventually(s.t, 120*time.Second, "their new signals", func() error {
-		if n := x.number("SELECT count(*)::int FROM relay.signals WHERE visitor_id = $1 AND session_id = $2", s.id, s.session); n != 2 {
+		if n := x.number("SELECT count(*)::int FROM relay.signals WHERE visitor_id = $1 AND session_id = $2",
+			s.visitor.VisitorID, s.visitor.SessionID); n != 2 {
 			return fmt.Errorf("%d signals", n)
 		}
 		return nil

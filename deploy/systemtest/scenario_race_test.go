@@ -7,17 +7,21 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"storefront.internal/deploy/stack"
+	"storefront.internal/deploy/stack/client"
 )
 
 const racers = 64
 
-// 64 clients send the same batch at the same time over two edges, and then overlapping parts of another one: exactly one
-// accepted per id, never a false duplicate, and the 99th percentile of the answers stays under a second.
+// 64 clients send the same batch at the same time over two edges, and then overlapping parts of another one:
+// each id is accepted exactly once, no `duplicate` is false, and the 99th percentile of the latency stays
+// under a second.
 func TestConcurrentBatches(t *testing.T) {
-	x := newTopology(t)
-	edges := []*node{x.edge(), x.edge()}
+	x := newDeployment(t)
+	edges := []*stack.Process{x.edge(), x.edge()}
 	x.relay()
-	s := x.newShop()
+	s := x.newStorefront()
 	d := s.recommend(edges[0])
 
 	var took []time.Duration
@@ -40,22 +44,23 @@ func TestConcurrentBatches(t *testing.T) {
 	if p99 >= time.Second {
 		t.Errorf("p99 is %s", p99)
 	}
-	x.delivered(t, s, ids, time.Minute)
+	x.awaitDelivered(t, s, ids, time.Minute)
 }
 
-func identical(batch []signal) []signal { return batch }
+func identical(batch []client.Signal) []client.Signal { return batch }
 
 // overlapping is a random half of the batch in random order.
-func overlapping(batch []signal) []signal {
+func overlapping(batch []client.Signal) []client.Signal {
 	part := slices.Clone(batch)
 	rand.Shuffle(len(part), func(i, j int) { part[i], part[j] = part[j], part[i] })
 	return part[:len(part)/2]
 }
 
-// raceRound sends everything at once and checks the answers of one round.
-func raceRound(t *testing.T, s *shop, edges []*node, batch []signal, part func([]signal) []signal) []time.Duration {
+// raceRound sends everything at once and checks the responses.
+func raceRound(t *testing.T, s *storefront, edges []*stack.Process, batch []client.Signal,
+	part func([]client.Signal) []client.Signal) []time.Duration {
 	t.Helper()
-	answers, sent := make([]answer, racers), make([][]signal, racers)
+	answers, sent := make([]response, racers), make([][]client.Signal, racers)
 	errs := make([]error, racers)
 	var ready, done sync.WaitGroup
 	gate := make(chan struct{})
@@ -97,7 +102,7 @@ func raceRound(t *testing.T, s *shop, edges []*node, batch []signal, part func([
 			t.Errorf("signal %s: accepted %d times", id, n)
 		}
 	}
-	if len(accepted) != len(batch) && !t.Failed() { // an id that nobody happened to pick
+	if len(accepted) != len(batch) && !t.Failed() { // an id that no racer picked
 		if a := s.must(edges[0], batch); a.count("accepted") != len(batch)-len(accepted) {
 			text, err := json.Marshal(a.Results)
 			t.Errorf("the rest: %s %v", text, err)

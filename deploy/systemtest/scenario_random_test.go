@@ -6,24 +6,28 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"storefront.internal/deploy/stack"
+	"storefront.internal/deploy/stack/client"
 )
 
-// tally is what the clients of a random run were told.
+// tally is what the clients were answered.
 type tally struct {
 	mu       sync.Mutex
 	accepted map[string]int
 	sent     int
 }
 
-// 16 clients send random signals over two edges to two relays, 30 % of the batches again, 5 % of the signals broken, late ones
-// included. What the engine has is what was accepted, and the carts are those of a fold written apart.
+// 16 clients send random signals over two edges to two relays: 30 % of the batches again, 5 % of the signals
+// invalid, late ones included. The engine gets what was accepted, and its carts equal those of an independent
+// fold.
 func TestRandomSignals(t *testing.T) {
-	x := newTopology(t)
-	edges := []*node{x.edge(), x.edge()}
+	x := newDeployment(t)
+	edges := []*stack.Process{x.edge(), x.edge()}
 	x.relay()
 	x.relay()
-	s := x.newShop()
-	var decisions []decision
+	s := x.newStorefront()
+	var decisions []client.Decision
 	for i := range 40 {
 		decisions = append(decisions, s.recommend(edges[i%2]))
 	}
@@ -47,15 +51,16 @@ func TestRandomSignals(t *testing.T) {
 	for id := range g.made {
 		ids = append(ids, id)
 	}
-	v := x.delivered(t, s, ids, 5*time.Minute)
+	v := x.awaitDelivered(t, s, ids, 5*time.Minute)
 	t.Logf("delivered after %s", time.Since(begun))
-	x.drained(t, s)
+	x.awaitDrained(t, s)
 	sameCarts(t, v, cartLines(g.made))
 }
 
-// client sends batches until there are no more; some of them again at once, some later and mixed with new ones.
-func (c *tally) client(t *testing.T, s *shop, edges []*node, g *traffic, random *rand.Rand) {
-	var kept [][]signal
+// client sends batches until there are no more; some of them again at once, some later and mixed with new
+// ones.
+func (c *tally) client(t *testing.T, s *storefront, edges []*stack.Process, g *traffic, random *rand.Rand) {
+	var kept [][]client.Signal
 	for {
 		batch, reasons := g.batch()
 		if len(batch) == 0 {
@@ -76,9 +81,11 @@ func (c *tally) client(t *testing.T, s *shop, edges []*node, g *traffic, random 
 	}
 }
 
-// send keeps a batch until it is answered by a 202, and checks the results; reasons are known for a first delivery.
-func (c *tally) send(t *testing.T, s *shop, edge *node, batch []signal, reasons []string) {
-	var a answer
+// send sends a batch until it is answered by a 202, and checks the results; the reasons are known for a first
+// attempt.
+func (c *tally) send(t *testing.T, s *storefront, edge *stack.Process, batch []client.Signal,
+	reasons []string) {
+	var a response
 	var err error
 	for attempt := range 10 {
 		if a, err = s.send(edge, batch, 20*time.Second); err == nil && a.Status == 202 {
@@ -106,7 +113,7 @@ func (c *tally) send(t *testing.T, s *shop, edge *node, batch []signal, reasons 
 	}
 }
 
-// check compares what was accepted with what was sound.
+// check compares what was accepted with what was valid.
 func (c *tally) check(t *testing.T, g *traffic) {
 	t.Helper()
 	for id, n := range c.accepted {

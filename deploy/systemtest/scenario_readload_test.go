@@ -13,11 +13,11 @@ import (
 
 	"storefront.internal/deploy/democonnector/connector"
 	"storefront.internal/deploy/local/redis"
-	"storefront.internal/deploy/local/services"
+	"storefront.internal/deploy/stack"
 )
 
-// Redis is killed under a load of reads, and comes back empty. No read fails, no edge answers an older revision after a newer
-// one, and changes go on reaching the readers.
+// Redis is killed under a load of reads and comes back empty. No read fails, no edge answers with an older
+// revision after a newer one, and changes go on reaching the readers.
 func testReadsWithoutRedis(t *testing.T) {
 	t.Parallel()
 	path, found := redis.Find()
@@ -28,11 +28,11 @@ func testReadsWithoutRedis(t *testing.T) {
 	server, err := redis.Start(context.Background(), config)
 	check(t, err)
 	t.Cleanup(func() { _ = server.Close() })
-	x := newTopology(t, func(s *services.Settings) { s.RedisAddr = server.Addr() })
-	edges := []*node{x.edge("EDGE_ITEM_TTL=1s"), x.edge("EDGE_ITEM_TTL=1s")}
-	s := x.newShop()
+	x := newDeployment(t, func(s *stack.Settings) { s.RedisAddr = server.Addr() })
+	edges := []*stack.Process{x.edge("EDGE_ITEM_TTL=1s"), x.edge("EDGE_ITEM_TTL=1s")}
+	s := x.newStorefront()
 	var ids []string
-	for _, r := range s.accepted(things(20, 1)...) {
+	for _, r := range s.deliverAccepted(things(20, 1)...) {
 		ids = append(ids, r.EntityID)
 	}
 
@@ -41,7 +41,7 @@ func testReadsWithoutRedis(t *testing.T) {
 	change := func(within time.Duration) {
 		t.Helper()
 		revision++
-		s.accepted(things(20, revision)...)
+		s.deliverAccepted(things(20, revision)...)
 		for _, edge := range edges {
 			eventually(t, within, "the change", func() error {
 				got, err := s.read(edge, ids[7], "")
@@ -76,26 +76,28 @@ func things(n int, revision int64) []connector.Observation {
 	return all
 }
 
-// load is readers that go round and check every answer.
-type load struct {
+// readers read items in turn and check every response.
+type readers struct {
 	reads, slowest atomic.Int64
 	over           chan struct{}
-	readers        sync.WaitGroup
+	all            sync.WaitGroup
 }
 
-// startReaders lets four readers per edge read the items in turn. What one reader saw, none of that edge's may find older.
-func startReaders(t *testing.T, s *shop, edges []*node, ids []string) *load {
-	l := &load{over: make(chan struct{})}
+// startReaders starts four readers for each edge. No reader of an edge may get an older revision than another
+// one got before.
+func startReaders(t *testing.T, s *storefront, edges []*stack.Process, ids []string) *readers {
+	l := &readers{over: make(chan struct{})}
 	for _, edge := range edges {
 		newest := make([]atomic.Int64, len(ids))
 		for range 4 {
-			l.readers.Go(func() { l.read(t, s, edge, ids, newest) })
+			l.all.Go(func() { l.read(t, s, edge, ids, newest) })
 		}
 	}
 	return l
 }
 
-func (l *load) read(t *testing.T, s *shop, edge *node, ids []string, newest []atomic.Int64) {
+func (l *readers) read(t *testing.T, s *storefront, edge *stack.Process, ids []string,
+	newest []atomic.Int64) {
 	pause := time.NewTicker(2 * time.Millisecond) // a load, and yet room for the other tests
 	defer pause.Stop()
 	for i := 0; ; i = (i + 1) % len(ids) {
@@ -108,25 +110,27 @@ func (l *load) read(t *testing.T, s *shop, edge *node, ids []string, newest []at
 		got, err := s.read(edge, ids[i], "")
 		took := int64(time.Since(begun))
 		l.reads.Add(1)
-		for old := l.slowest.Load(); took > old && !l.slowest.CompareAndSwap(old, took); old = l.slowest.Load() {
+		for old := l.slowest.Load(); took > old &&
+			!l.slowest.CompareAndSwap(old, took); old = l.slowest.Load() {
 		}
 		switch {
 		case err != nil || got.Status != http.StatusOK:
 			t.Errorf("read: %d %s %v", got.Status, got.body, err)
 			return
 		case got.Revision < floor:
-			t.Errorf("%s: revision %d after %d", filepath.Base(edge.url), got.Revision, floor)
+			t.Errorf("%s: revision %d after %d", filepath.Base(edge.URL), got.Revision, floor)
 			return
 		}
-		for old := newest[i].Load(); got.Revision > old && !newest[i].CompareAndSwap(old, got.Revision); old = newest[i].Load() {
+		for old := newest[i].Load(); got.Revision > old &&
+			!newest[i].CompareAndSwap(old, got.Revision); old = newest[i].Load() {
 		}
 	}
 }
 
-func (l *load) stop(t *testing.T) {
+func (l *readers) stop(t *testing.T) {
 	t.Helper()
 	close(l.over)
-	l.readers.Wait()
+	l.all.Wait()
 	if l.reads.Load() < 100 {
 		t.Errorf("only %d reads", l.reads.Load())
 	}

@@ -12,7 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"storefront.internal/deploy/local/services"
+	"storefront.internal/deploy/stack"
+	"storefront.internal/deploy/stack/client"
 )
 
 // readme runs the commands of a section in a folder with this demo.env, as a new user does.
@@ -42,12 +43,13 @@ func readme(t *testing.T, section, env string) (answer, said string) {
 	return out.String(), problems.String()
 }
 
-// readmeDeliversAndReadsBack: what the README prints for a shop without a platform works as it is printed.
-func readmeDeliversAndReadsBack(x *topology, edges []*node) {
+// readmeDeliversAndReadsBack: the README's commands for a shop without a platform work as printed.
+func readmeDeliversAndReadsBack(x *deployment, edges []*stack.Process) {
 	t := x.t
-	edge, s := edges[0], x.newShop()
-	env := fmt.Sprintf("BASE_URL=%s\nINTERNAL_BASE_URL=%s\nCUSTOM_CONNECTION_ID=%s\nCUSTOM_CONNECTOR_TOKEN=%s\nCUSTOM_STOREFRONT_KEY=%s\n",
-		edge.url, x.api.BaseURL, s.connection, s.connector.Token, s.key)
+	edge, s := edges[0], x.newStorefront()
+	env := fmt.Sprintf("BASE_URL=%s\nINTERNAL_BASE_URL=%s\nCUSTOM_CONNECTION_ID=%s\n"+
+		"CUSTOM_CONNECTOR_TOKEN=%s\nCUSTOM_STOREFRONT_KEY=%s\n",
+		edge.URL, x.api.BaseURL, s.ConnectionID, s.connector.Token, s.Key)
 	for _, status := range []string{"accepted", "duplicate"} {
 		answer, said := readme(t, "Deliver a product and read it back", env)
 		if !strings.Contains(said, `"status":"`+status+`"`) {
@@ -59,15 +61,17 @@ func readmeDeliversAndReadsBack(x *topology, edges []*node) {
 	}
 }
 
-// readmeConnectsAShop: so does what it prints for a shop of a platform.
-func readmeConnectsAShop(s *store, edge *node) {
+// readmeConnectsAShop: so do its commands for a shop of a platform.
+func readmeConnectsAShop(s *shop, edge *stack.Process) {
 	s.change("1001", "Publicada")
 	s.announce(webhook{Topic: "product/updated", ExternalID: "1001"}, http.StatusAccepted)
-	s.reads(s.t, edge, s.item("1001"), "a product", titled("Publicada"))
+	s.awaitItem(s.t, edge, s.item("1001"), "a product", titled("Publicada"))
 	var env strings.Builder
 	for name, value := range map[string]string{
-		"BASE_URL": edge.url, "INTERNAL_BASE_URL": s.x.api.BaseURL, "CONNECTOR_TOKEN": s.x.settings.ConnectorToken, "STOREFRONT_KEY": s.key,
-		"ITEM_ID": s.item("1001"), "ITEM_EXTERNAL_ID": "1001", "EXTERNAL_STORE_ID": s.id, "PROVIDER_URL": s.p.url, "PROVIDER_APP_ID": platformApp,
+		"BASE_URL": edge.URL, "INTERNAL_BASE_URL": s.x.api.BaseURL,
+		"CONNECTOR_TOKEN": s.x.Settings.ConnectorToken, "STOREFRONT_KEY": s.Key,
+		"ITEM_ID": s.item("1001"), "ITEM_EXTERNAL_ID": "1001", "EXTERNAL_STORE_ID": s.id,
+		"PROVIDER_URL": s.p.url, "PROVIDER_APP_ID": platformApp,
 	} {
 		fmt.Fprintf(&env, "%s=%s\n", name, value)
 	}
@@ -82,12 +86,13 @@ func readmeConnectsAShop(s *store, edge *node) {
 	}
 }
 
-// readmeForgetsAShopper: so does what it prints for a shopper who is to be forgotten.
-func readmeForgetsAShopper(x *topology, s *shop, relay *node) {
+// readmeForgetsAShopper: so do its commands for an erasure.
+func readmeForgetsAShopper(x *deployment, s *storefront, relay *stack.Process) {
 	s.t.Helper()
-	token := services.ConnectorTokenOf(x.settings.ConnectorToken, services.ConnectorProvider)
-	answer, _ := readme(s.t, "Forget a shopper", fmt.Sprintf("INTERNAL_BASE_URL=%s\nCONNECTION_ID=%s\nCONNECTOR_TOKEN=%s\nRELAY_ADMIN_URL=http://%s\n",
-		x.api.BaseURL, s.connection, token, relay.admin))
+	token := client.ConnectorToken(x.Settings.ConnectorToken, client.ConnectorProvider)
+	answer, _ := readme(s.t, "Forget a shopper",
+		fmt.Sprintf("INTERNAL_BASE_URL=%s\nCONNECTION_ID=%s\nCONNECTOR_TOKEN=%s\nRELAY_ADMIN_URL=http://%s\n",
+			x.api.BaseURL, s.ConnectionID, token, relay.Admin))
 	for _, part := range []string{"202\n", "\nstorefront_relay_erasures_pending "} {
 		if !strings.Contains(answer, part) {
 			s.t.Errorf("%q is not in %s", part, answer)

@@ -2,29 +2,29 @@ package systemtest
 
 import (
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"storefront.internal/deploy/local/services"
+	"storefront.internal/deploy/stack"
 )
 
-// A relay dies, or stands still, before and after its COMMIT and around a delivery; another one of its group goes on. Each case
-// is a consumer group with a database and an engine of its own; one edge feeds them all.
+// A relay dies or is paused before and after its COMMIT and around a delivery, and another one of its group
+// goes on. Each case is a consumer group with a database and an engine of its own; one edge feeds them all.
 func TestRelayCrash(t *testing.T) {
 	t.Parallel()
-	x := newTopology(t)
+	x := newDeployment(t)
 	edge := x.edge()
-	s := x.newShop()
+	s := x.newStorefront()
 	cases := []string{
-		"sink.before_commit kill", "sink.after_commit kill", "deliver.leased kill", "deliver.sent kill", "deliver.answered kill",
+		"sink.before_commit kill", "sink.after_commit kill", "deliver.leased kill", "deliver.sent kill",
+		"deliver.answered kill",
 		"sink.before_commit stop", "sink.after_commit stop", "deliver.sent stop",
 	}
-	var siblings []*topology
+	var siblings []*deployment
 	for range cases {
 		siblings = append(siblings, x.sibling())
 	}
-	doomed := make([]*node, len(cases))
+	doomed := make([]*stack.Process, len(cases))
 	for i, c := range cases {
 		point, mode, _ := strings.Cut(c, " ")
 		doomed[i] = siblings[i].relay(crash(point, mode), "RELAY_LEASE=5s")
@@ -46,46 +46,36 @@ func TestRelayCrash(t *testing.T) {
 	}
 }
 
-// sibling is a deployment that reads the same topics into a database of its own, from here on.
-func (x *topology) sibling() *topology {
+// sibling is a deployment that reads the same topics from here on into a database of its own.
+func (x *deployment) sibling() *deployment {
 	t := x.t
 	t.Helper()
-	name := "st_" + randomHex(6)
-	sql(t, "CREATE DATABASE "+name+" TEMPLATE "+shared.template)
-	t.Cleanup(func() { sql(t, "DROP DATABASE "+name+" WITH (FORCE)") })
-	url, err := services.WithDatabase(shared.server, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	y := &topology{t: t, name: name, settings: shared.settings(url), group: name}
-	y.open()
-	skipBacklog(t, y.settings.KafkaBrokers, y.group)
+	y := newDatabase(t)
+	skipBacklog(t, y)
 	return y
 }
 
-func (x *topology) rescue(doomed *node, s *shop, ids []string) {
+func (x *deployment) rescue(doomed *stack.Process, s *storefront, ids []string) {
 	t := x.t
 	t.Helper()
 	stalls := strings.HasSuffix(t.Name(), "stop")
 	if stalls {
-		eventually(t, 60*time.Second, "stop", doomed.stopped)
+		eventually(t, 60*time.Second, "stop", paused(doomed))
 	} else {
-		eventually(t, 60*time.Second, "crash", doomed.dead)
+		eventually(t, 60*time.Second, "crash", dead(doomed))
 	}
 	over := time.After(stall)
 	x.relay("RELAY_LEASE=5s")
-	x.delivered(t, s, ids, 90*time.Second)
+	x.awaitDelivered(t, s, ids, 90*time.Second)
 	if !stalls {
 		return
 	}
-	// The one that stood still goes on with what is long done, and changes nothing.
+	// The paused relay goes on with work that the other one has done, and changes nothing.
 	<-over
-	if err := doomed.Signal(syscall.SIGCONT); err != nil {
+	if err := doomed.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	if err := services.Ready(t.Context(), doomed.Process, doomed.admin, 30*time.Second); err != nil {
-		t.Fatal(err)
-	}
+	check(t, doomed.Ready(t.Context()))
 	x.stop(doomed)
-	x.delivered(t, s, ids, time.Second)
+	x.awaitDelivered(t, s, ids, time.Second)
 }

@@ -6,20 +6,22 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
+
+	"storefront.internal/deploy/stack"
+	"storefront.internal/deploy/stack/client"
 )
 
-// One of two edges is stopped by SIGTERM in turn, and comes back, while clients send; a batch that got no answer or a 503 is
-// sent again, over the other edge. Nothing is lost or stored twice, and whatever was answered 202 is stored. `make soak` stops
-// one every 30 s and counts the connections that broke.
+// One of two edges at a time is stopped by SIGTERM and replaced while clients send; a batch that got no
+// response or a 503 is sent again over the other edge. Nothing is lost or stored twice, and what was answered
+// with 202 is stored. `make soak` stops one every 30 s and counts broken connections.
 func TestRollingStops(t *testing.T) {
 	t.Parallel()
-	x := newTopology(t)
-	b := &balancer{edges: []*node{x.edge(), x.edge()}}
+	x := newDeployment(t)
+	b := &balancer{edges: []*stack.Process{x.edge(), x.edge()}}
 	x.relay()
-	s := x.newShop()
+	s := x.newStorefront()
 	l := startRolling(s, b, s.recommend(b.edges[0]))
 	for i := range soak(2, 10) {
 		l.more(t, 100)
@@ -27,9 +29,9 @@ func TestRollingStops(t *testing.T) {
 			time.Sleep(27 * time.Second) // the stop takes three more
 		}
 		gone := b.get(i % 2)
-		check(t, gone.Stop(syscall.SIGTERM, time.Minute)) // ended in order, not killed
-		if err := gone.Err(); err != nil {
-			t.Errorf("a stopped edge ended with %v", err)
+		x.stop(gone) // in order: it fails when the edge has to be killed
+		if ending := gone.Ending(); ending != "without an error" {
+			t.Errorf("a stopped edge ended %s", ending)
 		}
 		l.more(t, 50) // at the other one
 		b.set(i%2, x.edge())
@@ -40,38 +42,39 @@ func TestRollingStops(t *testing.T) {
 		t.Error(err)
 	}
 	share := float64(l.broken.Load()) / float64(l.requests.Load())
-	t.Logf("%d requests, %d broken connections (%.4f %%), %d answers of 503, %d signals", l.requests.Load(), l.broken.Load(), 100*share, l.refused.Load(), len(l.ids))
+	t.Logf("%d requests, %d broken connections (%.4f %%), %d answers of 503, %d signals", l.requests.Load(),
+		l.broken.Load(), 100*share, l.refused.Load(), len(l.ids))
 	if soaking() && share > 0.001 {
 		t.Errorf("%.4f %% of the connections broke", 100*share)
 	}
-	x.holds(t, s, l.ids, l.ids)
+	x.awaitAllStored(t, s, l.ids, l.ids)
 }
 
-// balancer spreads requests over the edges that say that they are ready, as a cluster's does: it asks now and then, and so
-// learns late.
+// balancer spreads requests over the edges that were ready when it probed them last, as the one of a cluster
+// does.
 type balancer struct {
 	mu    sync.Mutex
-	edges []*node
+	edges []*stack.Process
 	ready [2]atomic.Bool
 	next  atomic.Int64
 }
 
-func (b *balancer) get(i int) *node {
+func (b *balancer) get(i int) *stack.Process {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.edges[i]
 }
 
-func (b *balancer) set(i int, n *node) {
+func (b *balancer) set(i int, n *stack.Process) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.edges[i] = n
 }
 
-// look asks both edges once.
-func (b *balancer) look() {
+// probe asks both edges once.
+func (b *balancer) probe() {
 	for i := range b.ready {
-		res, err := http.Get("http://" + b.get(i).admin + "/readyz")
+		res, err := http.Get("http://" + b.get(i).Admin + "/readyz")
 		b.ready[i].Store(err == nil && res.StatusCode == http.StatusOK)
 		if err == nil {
 			res.Body.Close()
@@ -79,8 +82,8 @@ func (b *balancer) look() {
 	}
 }
 
-// pick is the next edge that is ready, or any.
-func (b *balancer) pick() *node {
+// pick is the next edge that was ready, or any.
+func (b *balancer) pick() *stack.Process {
 	i := int(b.next.Add(1)) % len(b.ready)
 	if other := (i + 1) % len(b.ready); !b.ready[i].Load() && b.ready[other].Load() {
 		i = other
@@ -88,7 +91,7 @@ func (b *balancer) pick() *node {
 	return b.get(i)
 }
 
-// rolling is clients that send new batches and keep each until it is answered by a 202.
+// rolling are clients that send new batches, each until it is answered by a 202.
 type rolling struct {
 	requests, broken, refused, taken atomic.Int64
 	over                             chan struct{}
@@ -99,12 +102,12 @@ type rolling struct {
 	wrong []error
 }
 
-func startRolling(s *shop, b *balancer, d decision) *rolling {
+func startRolling(s *storefront, b *balancer, d client.Decision) *rolling {
 	l := &rolling{over: make(chan struct{})}
-	b.look()
+	b.probe()
 	l.all.Go(func() {
 		for l.pause(100 * time.Millisecond) {
-			b.look()
+			b.probe()
 		}
 	})
 	for range 8 {
@@ -117,8 +120,8 @@ func startRolling(s *shop, b *balancer, d decision) *rolling {
 	return l
 }
 
-// send delivers one batch for good.
-func (l *rolling) send(s *shop, b *balancer, batch []signal) {
+// send sends one batch until it is stored.
+func (l *rolling) send(s *storefront, b *balancer, batch []client.Signal) {
 	for until := time.Now().Add(3 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		a, err := s.send(b.pick(), batch, 10*time.Second)
 		l.requests.Add(1)
@@ -145,7 +148,7 @@ func (l *rolling) send(s *shop, b *balancer, batch []signal) {
 	}
 }
 
-// pause reports false when it is over.
+// pause reports false at the end.
 func (l *rolling) pause(d time.Duration) bool {
 	select {
 	case <-l.over:
@@ -155,7 +158,7 @@ func (l *rolling) pause(d time.Duration) bool {
 	}
 }
 
-// more waits until so many more batches were taken.
+// more waits until n more batches were accepted.
 func (l *rolling) more(t *testing.T, n int64) {
 	t.Helper()
 	want := l.taken.Load() + n
@@ -172,13 +175,15 @@ func (l *rolling) stop() {
 	l.all.Wait()
 }
 
-// holds waits until every accepted signal is stored, once, and delivered, and finds nothing stored that was not sent.
-func (x *topology) holds(t *testing.T, s *shop, accepted, sent []string) {
+// awaitAllStored waits until every accepted signal is stored once and delivered, and checks that only sent
+// signals are stored.
+func (x *deployment) awaitAllStored(t *testing.T, s *storefront, accepted, sent []string) {
 	t.Helper()
 	stored := map[string]int{}
 	eventually(t, 2*time.Minute, "every accepted signal is stored", func() error {
 		clear(stored)
-		x.column("SELECT signal_id FROM relay.signals WHERE connection_id = $1", func(id string) { stored[id]++ }, s.connection)
+		x.column("SELECT signal_id FROM relay.signals WHERE connection_id = $1",
+			func(id string) { stored[id]++ }, s.ConnectionID)
 		missing := 0
 		for _, id := range accepted {
 			if stored[id] == 0 {
@@ -196,7 +201,7 @@ func (x *topology) holds(t *testing.T, s *shop, accepted, sent []string) {
 			t.Errorf("signal %s: stored %d times, sent by us: %t", id, n, ok)
 		}
 	}
-	if x.tells {
+	if x.hasRelay {
 		eventually(t, 3*time.Minute, "everything is delivered", func() error {
 			_, slice, err := x.queue(s)
 			if err == nil && (slice.Pending > 0 || slice.DeadLast24h > 0) {
@@ -207,7 +212,7 @@ func (x *topology) holds(t *testing.T, s *shop, accepted, sent []string) {
 	}
 }
 
-func (x *topology) column(query string, each func(string), args ...any) {
+func (x *deployment) column(query string, each func(string), args ...any) {
 	x.t.Helper()
 	rows, err := x.pool.Query(x.t.Context(), query, args...)
 	check(x.t, err)

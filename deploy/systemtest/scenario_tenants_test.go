@@ -8,21 +8,26 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"storefront.internal/deploy/stack"
+	"storefront.internal/deploy/stack/client"
 )
 
-// One storefront sends twenty times its quota, and the engine takes less than even the quota lets through. The others are
-// answered as before and their deliveries go on; what is over the quota gets 429. `make soak` holds the figures.
+// One storefront sends twenty times its quota, and the engine takes less than the quota lets through. The
+// others are answered as before and their deliveries go on; what is over the quota gets a 429. `make soak`
+// checks the figures.
 func TestNoisyTenant(t *testing.T) {
 	t.Parallel()
 	quota, enginePace := soak(100, 400), soak(75, 300) // signals a second
-	x := newTopology(t)
+	x := newDeployment(t)
 	edge := x.edge(fmt.Sprint("EDGE_RATE_PER_KEY=", quota), fmt.Sprint("EDGE_RATE_BURST=", quota))
-	x.relay("RELAY_ENGINE_TIMEOUT=30s") // the slow engine takes its time for a whole request, and for those before it
-	noisy := startTenant(x.newShop(), edge, 50, 50*time.Second/time.Duration(20*quota))
+	// the slow engine takes its time for a whole request, and for those before it
+	x.relay("RELAY_ENGINE_TIMEOUT=30s")
+	noisy := startTenant(x.newStorefront(), edge, 50, 50*time.Second/time.Duration(20*quota))
 	noisy.hold.Store(true)
 	others := make([]*tenant, soak(4, 50))
 	for i := range others {
-		others[i] = startTenant(x.newShop(), edge, 2, time.Duration(len(others))*20*time.Millisecond)
+		others[i] = startTenant(x.newStorefront(), edge, 2, time.Duration(len(others))*20*time.Millisecond)
 	}
 	length := time.Duration(soak(2, 60)) * time.Second
 	x.engine.pace.Store(int64(enginePace))
@@ -38,14 +43,15 @@ func TestNoisyTenant(t *testing.T) {
 		}
 		noisiest = max(noisiest, slice.Pending)
 		for _, c := range q.Connections {
-			if c.ConnectionID != noisy.shop.connection {
+			if c.ConnectionID != noisy.shop.ConnectionID {
 				oldest = max(oldest, c.OldestPendingSeconds)
 			}
 		}
 	}
 	eventually(t, time.Minute, "the noisy one is over its quota", func() error {
 		if noisy.limited.Load() == 0 || noisy.taken.Load() == 0 {
-			return fmt.Errorf("%d batches were taken, %d were over it", noisy.taken.Load(), noisy.limited.Load())
+			return fmt.Errorf("%d batches were taken, %d were over it", noisy.taken.Load(),
+				noisy.limited.Load())
 		}
 		return nil
 	})
@@ -54,23 +60,24 @@ func TestNoisyTenant(t *testing.T) {
 	for _, v := range append(others, noisy) {
 		v.stop()
 		if v.wrong != nil {
-			t.Errorf("%s: %v", v.shop.connection, v.wrong)
+			t.Errorf("%s: %v", v.shop.ConnectionID, v.wrong)
 		}
 	}
-	t.Logf("%d others: p99 %s, before %s; their oldest pending delivery %d s; the noisy one: %d batches taken, %d over its quota, %d pending at most",
+	t.Logf("%d others: p99 %s, before %s; their oldest pending delivery %d s; the noisy one: %d batches "+
+		"taken, %d over its quota, %d pending at most",
 		len(others), after, before, oldest, noisy.taken.Load(), noisy.limited.Load(), noisiest)
 	if soaking() {
-		figure(t, "p99 of the others", after <= 2*before)
-		figure(t, "oldest pending delivery of the others", oldest <= 60)
+		checkFigure(t, "p99 of the others", after <= 2*before)
+		checkFigure(t, "oldest pending delivery of the others", oldest <= 60)
 	}
 	for _, v := range append(others, noisy) {
-		x.holds(t, v.shop, v.ids, v.sent)
+		x.awaitAllStored(t, v.shop, v.ids, v.sent)
 	}
 }
 
 // tenant is a storefront that sends at its own pace, whatever it is answered.
 type tenant struct {
-	shop           *shop
+	shop           *storefront
 	hold           atomic.Bool
 	taken, limited atomic.Int64
 	over           chan struct{}
@@ -82,7 +89,7 @@ type tenant struct {
 	wrong     error
 }
 
-func startTenant(s *shop, edge *node, size int, every time.Duration) *tenant {
+func startTenant(s *storefront, edge *stack.Process, size int, every time.Duration) *tenant {
 	v := &tenant{shop: s, over: make(chan struct{})}
 	d := s.recommend(edge)
 	tick := time.NewTicker(every)
@@ -104,7 +111,7 @@ func startTenant(s *shop, edge *node, size int, every time.Duration) *tenant {
 	return v
 }
 
-func (v *tenant) send(edge *node, batch []signal) {
+func (v *tenant) send(edge *stack.Process, batch []client.Signal) {
 	a, err := v.shop.send(edge, batch, 20*time.Second)
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -116,7 +123,7 @@ func (v *tenant) send(edge *node, batch []signal) {
 		v.ids = append(v.ids, idsOf(batch)...)
 	case err == nil && a.Status == http.StatusTooManyRequests:
 		v.limited.Add(1)
-	case err != nil, a.Status == http.StatusServiceUnavailable: // a machine without breath: no figure, and no fault
+	case err != nil, a.Status == http.StatusServiceUnavailable: // a busy machine; not counted
 	case v.wrong == nil:
 		v.wrong = fmt.Errorf("answer %+v", a)
 	}
@@ -127,7 +134,7 @@ func (v *tenant) stop() {
 	v.all.Wait()
 }
 
-// measure is the 99th percentile of what all were answered since it was last asked.
+// measure is the 99th percentile of all latencies since the last call.
 func measure(all []*tenant) time.Duration {
 	var took []time.Duration
 	for _, v := range all {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -16,37 +17,40 @@ import (
 	"storefront.internal/shared/testkit"
 )
 
-// A shopper's trace goes on through the edge, the record in Kafka, the relay's store and its request to the engine: one trace id, and
-// each service's span in the collector.
+// A shopper's trace goes through the edge, the record in Kafka, the relay and its request to the engine: one
+// trace id, and a span of each service in the collector.
 func TestTraceFromTheBrowserToTheEngine(t *testing.T) {
 	t.Parallel()
-	x, collector := newTopology(t), testkit.NewCollector(t)
+	x, collector := newDeployment(t), testkit.NewCollector(t)
 	edge := x.edge("EDGE_TRACE_ENDPOINT="+collector.URL, "EDGE_TRACE_RATIO=0")
 	x.relay("RELAY_TRACE_ENDPOINT="+collector.URL, "RELAY_TRACE_RATIO=0")
-	s := x.newShop()
+	s := x.newStorefront()
 	d := s.recommend(edge)
 
 	trace, browser := randomHex(16), randomHex(8)
-	s.trace = "00-" + trace + "-" + browser + "-01"
-	ends := offsets(t, x.settings.KafkaBrokers, kafkago.LastOffsetOf)
+	traceparent := "00-" + trace + "-" + browser + "-01"
+	s.Header = http.Header{"Traceparent": {traceparent}}
+	ends := offsets(t, x.Settings.KafkaBrokers, kafkago.LastOffsetOf)
 	batch := cartBatch(d, 1)
 	s.must(edge, batch)
-	x.delivered(t, s, idsOf(batch), time.Minute)
+	x.awaitDelivered(t, s, idsOf(batch), time.Minute)
 
-	inKafka := traceparents(t, x.settings.KafkaBrokers, ends, batch[0].ID)
+	inKafka := traceparents(t, x.Settings.KafkaBrokers, ends, batch[0].ID)
 	if len(inKafka) == 0 {
 		t.Fatal("no record of the signal is in Kafka")
 	}
 	for _, text := range inKafka {
-		if len(text) != len(s.trace) || text[:36] != s.trace[:36] || !strings.HasSuffix(text, "-01") || text == s.trace {
+		if len(text) != len(traceparent) || text[:36] != traceparent[:36] ||
+			!strings.HasSuffix(text, "-01") || text == traceparent {
 			t.Errorf("the record's header is %q", text)
 		}
 	}
 	find := func(service, name string, parents ...string) (found testkit.SentSpan) {
 		eventually(t, time.Minute, "the span "+name, func() error {
-			all := collector.Named(name)
+			all := collector.SpansNamed(name)
 			i := slices.IndexFunc(all, func(one testkit.SentSpan) bool {
-				return one.TraceID == trace && one.Service == service && slices.Contains(parents, one.ParentSpanID)
+				return one.TraceID == trace && one.Service == service &&
+					slices.Contains(parents, one.ParentSpanID)
 			})
 			if i < 0 {
 				return fmt.Errorf("not among %+v", all)
@@ -60,7 +64,8 @@ func TestTraceFromTheBrowserToTheEngine(t *testing.T) {
 	for _, text := range inKafka {
 		spans = append(spans, text[36:52])
 	}
-	if request := find("storefront-edge", "recordStorefrontSignals", browser); !slices.Contains(spans, request.SpanID) && len(collector.Named("recordStorefrontSignals")) == 1 {
+	if request := find("storefront-edge", "recordStorefrontSignals", browser); !slices.Contains(spans,
+		request.SpanID) && len(collector.SpansNamed("recordStorefrontSignals")) == 1 {
 		t.Errorf("the record goes on from %v, the request was %s", spans, request.SpanID)
 	}
 	find("storefront-engine-relay", "store signals", spans...)
@@ -68,8 +73,8 @@ func TestTraceFromTheBrowserToTheEngine(t *testing.T) {
 	if got, want := x.engine.traceparents(), "00-"+trace+"-"+call.SpanID+"-01"; !slices.Contains(got, want) {
 		t.Errorf("the engine was told %v, want %s", got, want)
 	}
-	if all := collector.Named("getRecommendations"); len(all) != 0 {
-		t.Errorf("nobody asked for a trace of %+v", all)
+	if all := collector.SpansNamed("getRecommendations"); len(all) != 0 {
+		t.Errorf("%+v has a trace that was not requested", all)
 	}
 }
 
@@ -84,7 +89,10 @@ func offsets(t *testing.T, brokers string, of func(int) kafkago.OffsetRequest) m
 	}
 	client, closes := kafkaClient(brokers)
 	defer closes()
-	res, err := client.ListOffsets(t.Context(), &kafkago.ListOffsetsRequest{Topics: map[string][]kafkago.OffsetRequest{"storefront.signals.v1": requests}})
+	res, err := client.ListOffsets(t.Context(),
+		&kafkago.ListOffsetsRequest{
+			Topics: map[string][]kafkago.OffsetRequest{"storefront.signals.v1": requests},
+		})
 	check(t, err)
 	found := map[int]int64{}
 	for _, p := range res.Topics["storefront.signals.v1"] {
@@ -94,7 +102,7 @@ func offsets(t *testing.T, brokers string, of func(int) kafkago.OffsetRequest) m
 	return found
 }
 
-// traceparents are the headers of the records since these offsets whose value holds the text.
+// traceparents are the headers of the records since these offsets whose value contains the text.
 func traceparents(t *testing.T, brokers string, since map[int]int64, text string) (found []string) {
 	t.Helper()
 	client, closes := kafkaClient(brokers)
@@ -102,7 +110,9 @@ func traceparents(t *testing.T, brokers string, since map[int]int64, text string
 	for partition, end := range offsets(t, brokers, kafkago.LastOffsetOf) {
 		for next := since[partition]; next < end; {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			res, err := client.Fetch(ctx, &kafkago.FetchRequest{Topic: "storefront.signals.v1", Partition: partition, Offset: next, MinBytes: 1, MaxBytes: 4 << 20, MaxWait: time.Second})
+			res, err := client.Fetch(ctx,
+				&kafkago.FetchRequest{Topic: "storefront.signals.v1", Partition: partition, Offset: next,
+					MinBytes: 1, MaxBytes: 4 << 20, MaxWait: time.Second})
 			check(t, err)
 			check(t, res.Error)
 			for {
@@ -132,5 +142,6 @@ func traceparents(t *testing.T, brokers string, since map[int]int64, text string
 
 func kafkaClient(brokers string) (*kafkago.Client, func()) {
 	transport := &kafkago.Transport{DialTimeout: 10 * time.Second}
-	return &kafkago.Client{Addr: kafkago.TCP(strings.Split(brokers, ",")...), Timeout: time.Minute, Transport: transport}, transport.CloseIdleConnections
+	return &kafkago.Client{Addr: kafkago.TCP(strings.Split(brokers, ",")...), Timeout: time.Minute,
+		Transport: transport}, transport.CloseIdleConnections
 }

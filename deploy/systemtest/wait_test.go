@@ -1,49 +1,50 @@
 package systemtest
 
 import (
-	"bytes"
-	"fmt"
-	"os"
+	"context"
+	"errors"
 	"testing"
 	"time"
+
+	"storefront.internal/deploy/stack"
+	"storefront.internal/deploy/stack/poll"
 )
 
-// eventually asks until the answer is nil and fails the test when that takes too long.
-func eventually(t *testing.T, within time.Duration, what string, ask func() error) {
+// eventually asks until the answer is nil and fails the test when that takes longer than the limit. The
+// limits are wide, since test machines are slow; the time taken is logged, and under `make soak` more than
+// half of the limit fails the test, so that a scenario that becomes slower is noticed before it reaches its
+// limit.
+func eventually(t *testing.T, limit time.Duration, what string, ask func() error) {
 	t.Helper()
-	deadline := time.Now().Add(within)
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := ask()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %s: %v", what, within, err)
-		}
-		<-tick.C
+	began := time.Now()
+	if err := poll.Within(context.Background(), limit, what, ask); err != nil {
+		t.Fatal(err)
+	}
+	took := time.Since(began).Round(time.Millisecond)
+	if took > time.Second {
+		t.Logf("%s: after %s", what, took)
+	}
+	if soaking() && took > limit/2 {
+		t.Errorf("%s took %s, which is more than half of its limit of %s", what, took, limit)
 	}
 }
 
-// stopped tells whether a process stands still after SIGSTOP.
-func (n *node) stopped() error {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n.Pid()))
-	if err != nil {
-		return err
+// paused returns nil for a process that is stopped by SIGSTOP.
+func paused(p *stack.Process) func() error {
+	return func() error {
+		if !p.Paused() {
+			return errors.New(p.Name + " is not paused")
+		}
+		return nil
 	}
-	// pid (name) state …; a name may hold spaces.
-	i := bytes.LastIndexByte(text, ')')
-	if i < 0 || i+2 >= len(text) || text[i+2] != 'T' {
-		return fmt.Errorf("the process is not stopped: %.40s", text)
-	}
-	return nil
 }
 
-// dead tells whether a process has ended.
-func (n *node) dead() error {
-	if n.Running() {
-		return fmt.Errorf("process %d runs", n.Pid())
+// dead returns nil for a process that has ended.
+func dead(p *stack.Process) func() error {
+	return func() error {
+		if p.Running() {
+			return errors.New(p.Name + " runs")
+		}
+		return nil
 	}
-	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// api speaks to the API server as its administrator, in the plain objects of its JSON.
+// api calls the API server as administrator.
 type api struct {
 	url, token string
 	client     *http.Client
@@ -24,7 +24,7 @@ type list struct {
 	Items []object `json:"items"`
 }
 
-// refused is an answer that is no success.
+// refused is an error response.
 type refused struct {
 	status int
 	text   string
@@ -34,11 +34,12 @@ func (r *refused) Error() string { return fmt.Sprintf("%d: %s", r.status, r.text
 
 func newAPI(url, token string, roots *x509.CertPool) *api {
 	return &api{url: url, token: token, client: &http.Client{
-		Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}},
+		Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots,
+			MinVersion: tls.VersionTLS12}},
 	}}
 }
 
-// call sends a body as it is and reads the answer into out.
+// call sends a request and decodes the response into out.
 func (a *api) call(method, path string, body []byte, out any, contentType ...string) error {
 	r, err := http.NewRequest(method, a.url+path, bytes.NewReader(body))
 	if err != nil {
@@ -74,12 +75,13 @@ func (a *api) create(path string, o object) error {
 	return a.call(http.MethodPost, path, body, nil)
 }
 
-// apply is a server-side apply of YAML.
+// apply makes a server-side apply of YAML.
 func (a *api) apply(path string, yaml []byte) error {
-	return a.call(http.MethodPatch, path+"?fieldManager=e2e&force=true", yaml, nil, "application/apply-patch+yaml")
+	return a.call(http.MethodPatch, path+"?fieldManager=e2e&force=true", yaml, nil,
+		"application/apply-patch+yaml")
 }
 
-// at reads a value deep in an object; nil where there is none.
+// at returns the value at a path, or nil.
 func (o object) at(path ...any) any {
 	var v any = map[string]any(o)
 	for _, step := range path {
@@ -122,7 +124,7 @@ func (o object) items(path ...any) []object {
 func (o object) name() string      { return o.text("metadata", "name") }
 func (o object) namespace() string { return o.text("metadata", "namespace") }
 
-// condition is the status of one of the object's conditions.
+// condition returns the status of a condition.
 func condition(o object, kind string) string {
 	for _, c := range o.items("status", "conditions") {
 		if c.text("type") == kind {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestRelease is a release's whole life: the first install on an empty database, an upgrade with a migration, another one that
-// has nothing to migrate, the way back, and the end.
+// TestRelease installs a release on an empty database, upgrades it with a migration and again without one,
+// rolls it back and uninstalls it.
 func TestRelease(t *testing.T) {
 	h := shared
 	ns := h.namespace(t, allSecrets...)
@@ -24,7 +24,7 @@ func TestRelease(t *testing.T) {
 	h.serving(t, ns, "old")
 	h.migrated(t, ns, 1)
 	if said, err := h.schema(h.old); err != nil {
-		t.Fatalf("the install did not bring the schema: %v\n%s", err, said)
+		t.Fatalf("the installation did not migrate the database: %v\n%s", err, said)
 	}
 	if said, err := h.schema(h.now); err == nil {
 		t.Fatalf("the upgrade would have nothing to migrate:\n%s", said)
@@ -60,17 +60,19 @@ func TestRelease(t *testing.T) {
 	h.gone(t, ns)
 }
 
-// made: each kind is there, accepted by the schema of its own definition.
-func (h *house) made(t *testing.T, namespace string) {
+// made checks that the objects of all kinds exist.
+func (h *environment) made(t *testing.T, namespace string) {
 	t.Helper()
 	for resource, count := range map[string]int{
-		"deployments": 3, "servicemonitors": 3, "prometheusrules": 1, "scaledobjects": 1, "httproutes": 1, "ingresses": 1, "horizontalpodautoscalers": 1,
+		"deployments": 3, "servicemonitors": 3, "prometheusrules": 1, "scaledobjects": 1, "httproutes": 1,
+		"ingresses": 1, "horizontalpodautoscalers": 1,
 	} {
 		if got := h.objects(t, namespace, resource); len(got) != count {
 			t.Errorf("%d %s, want %d", len(got), resource, count)
 		}
 	}
-	for _, resource := range []string{"services", "configmaps", "serviceaccounts", "poddisruptionbudgets", "networkpolicies"} {
+	for _, resource := range []string{"services", "configmaps", "serviceaccounts", "poddisruptionbudgets",
+		"networkpolicies"} {
 		if len(h.objects(t, namespace, resource)) == 0 {
 			t.Errorf("no %s", resource)
 		}
@@ -82,9 +84,9 @@ func (h *house) made(t *testing.T, namespace string) {
 	}
 }
 
-// tested: the Job of `helm test` was admitted, found what it names, and ran the chart's script with the Service's address; helm took its
-// end for the result. Nothing listens behind a Service here: what the script says to a real edge is deploy/helmtest's.
-func (h *house) tested(t *testing.T, namespace string) {
+// tested checks that the Job of `helm test` was admitted and started with the Service's address.
+// deploy/helmtest runs the script itself against a real edge.
+func (h *environment) tested(t *testing.T, namespace string) {
 	t.Helper()
 	runs, waiting := h.jobs.of(namespace)
 	n := 0
@@ -94,7 +96,8 @@ func (h *house) tested(t *testing.T, namespace string) {
 		}
 		n++
 		base := "BASE_URL=http://shop-storefront-edge." + namespace + ".svc:80"
-		if r.err != nil || len(r.args) != 1 || !strings.Contains(r.args[0], "curl") || !slices.Contains(r.env, base) {
+		if r.err != nil || len(r.args) != 1 || !strings.Contains(r.args[0], "curl") ||
+			!slices.Contains(r.env, base) {
 			t.Errorf("%s: %v, %v, want %s", r.job, r.err, r.env, base)
 		}
 	}
@@ -103,11 +106,12 @@ func (h *house) tested(t *testing.T, namespace string) {
 	}
 }
 
-// admitted: in all that time no pod was turned away.
-func (h *house) admitted(t *testing.T, namespace string) {
+// admitted checks that no pod was rejected.
+func (h *environment) admitted(t *testing.T, namespace string) {
 	t.Helper()
 	var events list
-	if err := h.api.get("/api/v1/namespaces/"+namespace+"/events?fieldSelector=reason=FailedCreate", &events); err != nil {
+	if err := h.api.get("/api/v1/namespaces/"+namespace+"/events?fieldSelector=reason=FailedCreate",
+		&events); err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range events.Items {
@@ -117,8 +121,8 @@ func (h *house) admitted(t *testing.T, namespace string) {
 	}
 }
 
-// gone: but for the Job of the hook, whose logs are kept until the next release, nothing is left.
-func (h *house) gone(t *testing.T, namespace string) {
+// gone checks that nothing but the Job of the hook is left, whose logs are kept until the next release.
+func (h *environment) gone(t *testing.T, namespace string) {
 	t.Helper()
 	for resource := range kinds {
 		if resource == "jobs" {
@@ -147,15 +151,15 @@ func (h *house) gone(t *testing.T, namespace string) {
 	}
 }
 
-// TestHookNeedsItsSecret: the Job of the first install finds what it names or waits for it, and never runs without. It also
-// shows that the test would notice a hook that names what the release makes only later.
+// TestHookNeedsItsSecret checks that the migration Job does not run without its Secret. So the test also
+// detects a hook that needs an object that the release creates later.
 func TestHookNeedsItsSecret(t *testing.T) {
 	h := shared
 	ns := h.namespace(t, "database", "engine", "storefront-secrets")
 	if _, err := h.helm(t, ns, h.release("install", "new", "--timeout=15s")...); err == nil {
 		t.Fatal("the install succeeded without the migration's Secret")
 	}
-	err := wait(2*time.Minute, func() error { // helm gives up, the Job does not
+	err := wait(2*time.Minute, func() error { // helm times out, the Job does not
 		if runs, waiting := h.jobs.of(ns); len(runs) != 0 || !strings.Contains(waiting, "database-owner") {
 			return fmt.Errorf("%d runs, waiting: %q", len(runs), waiting)
 		}
@@ -169,41 +173,50 @@ func TestHookNeedsItsSecret(t *testing.T) {
 	}
 }
 
-// TestMisspeltValue: the chart's schema refuses it, and nothing is made.
+// TestMisspeltValue checks that the chart's schema rejects misspelt values and nothing is created.
 func TestMisspeltValue(t *testing.T) {
 	h := shared
 	ns := h.namespace(t)
-	for set, word := range map[string]string{"edge.replicaCuont=3": "replicaCuont", "relay.keda.enabeld=true": "enabeld", "postgres.host=x": "postgres"} {
+	for set, word := range map[string]string{"edge.replicaCuont=3": "replicaCuont",
+		"relay.keda.enabeld=true": "enabeld", "postgres.host=x": "postgres"} {
 		_, err := h.helm(t, ns, h.release("install", "new", "--set="+set)...)
-		if err == nil || !strings.Contains(err.Error(), "values don't meet the specifications of the schema") || !strings.Contains(err.Error(), "'"+word+"'") {
+		if err == nil || !strings.Contains(err.Error(),
+			"values don't meet the specifications of the schema") ||
+			!strings.Contains(err.Error(), "'"+word+"'") {
 			t.Errorf("%s: %v", set, err)
 		}
 	}
 	h.untouched(t, ns)
 }
 
-// TestRestricted: the namespace is one that refuses, so that being admitted there says something.
+// TestRestricted checks that the namespace of the tests rejects privileged pods.
 func TestRestricted(t *testing.T) {
 	h := shared
 	ns := h.namespace(t)
-	pod := object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "privileged"}, "spec": object{"containers": []object{{
-		"name": "c", "image": "none", "securityContext": object{"privileged": true},
-	}}}}
+	pod := object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "privileged"},
+		"spec": object{"containers": []object{{
+			"name": "c", "image": "none", "securityContext": object{"privileged": true},
+		}}}}
 	h.rejects(t, "/api/v1/namespaces/"+ns+"/pods", pod, 403, "violates PodSecurity")
 	if err := h.api.create("/api/v1/namespaces/kube-system/pods?dryRun=All", pod); err != nil {
-		t.Errorf("the cluster refuses it everywhere: %v", err)
+		t.Errorf("the cluster rejects it in all namespaces: %v", err)
 	}
 }
 
-// TestDefinitions: the custom resources' own schemas refuse what is wrong, so that being accepted says something.
+// TestDefinitions checks that the schemas of the custom resources reject invalid objects.
 func TestDefinitions(t *testing.T) {
 	h := shared
 	ns := h.namespace(t)
 	for resource, o := range map[string]object{
-		"prometheusrules": {"kind": "PrometheusRule", "spec": object{"groups": []object{{"name": "g", "rules": []object{{"alert": "NoExpression"}}}}}},
-		"servicemonitors": {"kind": "ServiceMonitor", "spec": object{"endpoints": []object{{"port": 9090}}, "selector": object{}}},
-		"scaledobjects":   {"kind": "ScaledObject", "spec": object{"triggers": []object{{"type": "kafka", "metadata": object{"lagThreshold": 5}}}}},
-		"httproutes":      {"kind": "HTTPRoute", "spec": object{"rules": []object{{"matches": []object{{"path": object{"type": "Prefix", "value": "/v1"}}}}}}},
+		"prometheusrules": {"kind": "PrometheusRule",
+			"spec": object{"groups": []object{{"name": "g", "rules": []object{{"alert": "NoExpression"}}}}}},
+		"servicemonitors": {"kind": "ServiceMonitor", "spec": object{"endpoints": []object{{"port": 9090}},
+			"selector": object{}}},
+		"scaledobjects": {"kind": "ScaledObject", "spec": object{"triggers": []object{{"type": "kafka",
+			"metadata": object{"lagThreshold": 5}}}}},
+		"httproutes": {"kind": "HTTPRoute",
+			"spec": object{"rules": []object{{"matches": []object{{"path": object{"type": "Prefix",
+				"value": "/v1"}}}}}}},
 	} {
 		o["apiVersion"], o["metadata"] = kinds[resource], object{"name": "wrong"}
 		h.rejects(t, "/apis/"+kinds[resource]+"/namespaces/"+ns+"/"+resource, o, 422, "Invalid")

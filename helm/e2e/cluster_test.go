@@ -22,7 +22,7 @@ type cluster struct {
 	programs   []*program
 }
 
-// Not on the loopback interface, as the API server demands of what it tells others, and nobody's: a documentation address.
+// The API server rejects a loopback address; this one is reserved for documentation.
 const advertised = "192.0.2.1"
 
 // newCluster starts everything and waits until the nodes are ready.
@@ -37,9 +37,11 @@ func newCluster(dir, tools string) (c *cluster, err error) {
 		return c, err
 	}
 	for name, args := range map[string][]string{
-		"kube-controller-manager": {"--kubeconfig=" + c.kubeconfig, "--authentication-kubeconfig=" + c.kubeconfig,
+		"kube-controller-manager": {"--kubeconfig=" + c.kubeconfig,
+			"--authentication-kubeconfig=" + c.kubeconfig,
 			"--authorization-kubeconfig=" + c.kubeconfig, "--leader-elect=false", "--secure-port=0",
-			"--service-account-private-key-file=" + c.path("sa.key"), "--root-ca-file=" + c.path("certs/apiserver.crt")},
+			"--service-account-private-key-file=" + c.path("sa.key"), "--root-ca-file=" +
+				c.path("certs/apiserver.crt")},
 		"kube-scheduler": {"--kubeconfig=" + c.kubeconfig, "--authentication-kubeconfig=" + c.kubeconfig,
 			"--authorization-kubeconfig=" + c.kubeconfig, "--leader-elect=false", "--secure-port=0"},
 	} {
@@ -65,8 +67,10 @@ func (c *cluster) startServer() error {
 		return err
 	}
 	etcd, peers := fmt.Sprintf("http://127.0.0.1:%d", client), fmt.Sprintf("http://127.0.0.1:%d", peer)
-	if err := c.start("etcd", c.tool("etcd"), "--data-dir="+c.path("etcd"), "--unsafe-no-fsync", "--listen-client-urls="+etcd, "--advertise-client-urls="+etcd,
-		"--listen-peer-urls="+peers, "--initial-advertise-peer-urls="+peers, "--initial-cluster=default="+peers); err != nil {
+	if err := c.start("etcd", c.tool("etcd"), "--data-dir="+c.path("etcd"), "--unsafe-no-fsync",
+		"--listen-client-urls="+etcd, "--advertise-client-urls="+etcd,
+		"--listen-peer-urls="+peers, "--initial-advertise-peer-urls="+peers,
+		"--initial-cluster=default="+peers); err != nil {
 		return err
 	}
 	token, err := c.credentials(secure)
@@ -74,9 +78,12 @@ func (c *cluster) startServer() error {
 		return err
 	}
 	if err := c.start("kube-apiserver", c.tool("controlplane"), "kube-apiserver", "--etcd-servers="+etcd,
-		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", secure), "--advertise-address="+advertised, "--cert-dir="+c.path("certs"),
-		"--service-cluster-ip-range=10.96.0.0/16", "--authorization-mode=RBAC", "--allow-privileged=true", "--token-auth-file="+c.path("tokens.csv"),
-		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+c.path("sa.pub"),
+		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d",
+			secure), "--advertise-address="+advertised, "--cert-dir="+c.path("certs"),
+		"--service-cluster-ip-range=10.96.0.0/16", "--authorization-mode=RBAC", "--allow-privileged=true",
+		"--token-auth-file="+c.path("tokens.csv"),
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file="+c.path("sa.pub"),
 		"--service-account-signing-key-file="+c.path("sa.key")); err != nil {
 		return err
 	}
@@ -95,14 +102,16 @@ func (c *cluster) startServer() error {
 	})
 }
 
-// startNodes starts KWOK with its own ready-made behaviour of nodes and pods, all but the completion of Jobs.
+// startNodes starts KWOK with its usual stages of nodes and pods, without the completion of Jobs.
 func (c *cluster) startNodes() error {
 	stages, err := moduleDir("sigs.k8s.io/kwok")
 	if err != nil {
 		return err
 	}
-	args := []string{"--kubeconfig=" + c.kubeconfig, "--manage-all-nodes=true", "--node-port=0", "--node-lease-duration-seconds=40"}
-	for _, stage := range []string{"node/fast/node-initialize", "node/heartbeat-with-lease/node-heartbeat-with-lease", "pod/fast/pod-ready", "pod/fast/pod-delete"} {
+	args := []string{"--kubeconfig=" + c.kubeconfig, "--manage-all-nodes=true", "--node-port=0",
+		"--node-lease-duration-seconds=40"}
+	for _, stage := range []string{"node/fast/node-initialize",
+		"node/heartbeat-with-lease/node-heartbeat-with-lease", "pod/fast/pod-ready", "pod/fast/pod-delete"} {
 		args = append(args, "--config="+filepath.Join(stages, "kustomize/stage", stage+".yaml"))
 	}
 	if err := c.start("kwok", c.tool("kwok"), args...); err != nil {
@@ -186,7 +195,7 @@ func (c *cluster) alive() error {
 	return nil
 }
 
-// stop ends the programs, those that need others first.
+// stop stops the programs in reverse order.
 func (c *cluster) stop() {
 	for i := len(c.programs) - 1; i >= 0; i-- {
 		c.programs[i].stop()
@@ -195,7 +204,7 @@ func (c *cluster) stop() {
 
 func (c *cluster) path(name string) string { return filepath.Join(c.dir, name) }
 
-// tool is the program of that name, whatever its version: the script that built it pins that.
+// tool returns the path of a program. The script that built it pins its version.
 func (c *cluster) tool(name string) string {
 	found, _ := filepath.Glob(filepath.Join(c.tools, name+"-*"))
 	if len(found) == 0 {

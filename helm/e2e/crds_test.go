@@ -12,15 +12,19 @@ import (
 	"time"
 )
 
-// module is a published Go module whose files are read; nothing of it is compiled. The sum is what the checksum database says.
+// module is a published Go module whose files are read, with its sum in the checksum database.
 type module struct{ version, sum string }
 
-// modules hold the custom resources that the chart can make, as their projects publish them, and KWOK's stages.
+// modules contain the definitions of the custom resources and the stages of KWOK.
 var modules = map[string]module{
-	"github.com/prometheus-operator/prometheus-operator": {"v0.93.1", "h1:4Juk8v93RdG1DSGD/mGp+SeQKPmnlLIj2iq3blLZgFY="},
-	"github.com/kedacore/keda/v2":                        {"v2.21.0", "h1:R6z2HZvstK4RLUMxroNACzBj74xGxt3kG59b5Xc+Xps="},
-	"sigs.k8s.io/gateway-api":                            {"v1.6.1", "h1:mock6phZbI6rvZerwrVNk7hVNymQgHo+6sJ81Ia7ftY="},
-	"sigs.k8s.io/kwok":                                   {"v0.8.0", "h1:OTIOTwgROqPMovcTwxICx2eYQ4AwLpSx5EpjbDKF4SQ="},
+	"github.com/prometheus-operator/prometheus-operator": {"v0.93.1",
+		"h1:4Juk8v93RdG1DSGD/mGp+SeQKPmnlLIj2iq3blLZgFY="},
+	"github.com/kedacore/keda/v2": {"v2.21.0",
+		"h1:R6z2HZvstK4RLUMxroNACzBj74xGxt3kG59b5Xc+Xps="},
+	"sigs.k8s.io/gateway-api": {"v1.6.1",
+		"h1:mock6phZbI6rvZerwrVNk7hVNymQgHo+6sJ81Ia7ftY="},
+	"sigs.k8s.io/kwok": {"v0.8.0",
+		"h1:OTIOTwgROqPMovcTwxICx2eYQ4AwLpSx5EpjbDKF4SQ="},
 }
 
 // definitions are files of those modules.
@@ -29,14 +33,15 @@ var definitions = map[string][]string{
 		"example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
 		"example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",
 	},
-	"github.com/kedacore/keda/v2": {"config/crd/bases/keda.sh_scaledobjects.yaml", "config/crd/bases/keda.sh_triggerauthentications.yaml"},
+	"github.com/kedacore/keda/v2": {"config/crd/bases/keda.sh_scaledobjects.yaml",
+		"config/crd/bases/keda.sh_triggerauthentications.yaml"},
 	"sigs.k8s.io/gateway-api": {
 		"config/crd/standard/gateway.networking.k8s.io_gateways.yaml",
 		"config/crd/standard/gateway.networking.k8s.io_httproutes.yaml",
 	},
 }
 
-// moduleDir is where a module's files are, downloaded if need be.
+// moduleDir downloads a module, if needed, and returns its folder.
 func moduleDir(path string) (string, error) {
 	cmd := exec.Command("go", "mod", "download", "-json", path+"@"+modules[path].version)
 	cmd.Dir, cmd.Env = os.TempDir(), append(os.Environ(), "GOWORK=off")
@@ -90,7 +95,8 @@ func (c *cluster) define() error {
 				return fmt.Errorf("%s is not established", name)
 			}
 			group, version := crd.text("spec", "group"), crd.text("spec", "versions", 0, "name")
-			if err := c.api.call(http.MethodGet, "/apis/"+group+"/"+version+"/"+crd.text("spec", "names", "plural"), nil, nil); err != nil {
+			if err := c.api.call(http.MethodGet, "/apis/"+group+"/"+version+"/"+crd.text("spec", "names",
+				"plural"), nil, nil); err != nil {
 				return err
 			}
 		}

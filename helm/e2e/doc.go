@@ -1,9 +1,10 @@
-// Package e2e installs the chart on a real Kubernetes control plane: kube-apiserver, kube-controller-manager, kube-scheduler
-// and etcd, as programs on the loopback interface, with KWOK in the place of nodes. So admission, the schemas of custom
-// resources, controllers and Helm's waiting are real; what a kubelet, a network plugin, KEDA, the Prometheus operator or a
-// gateway make of the objects is not shown. Jobs are run by the test itself: it waits like a kubelet for the Secrets and
-// ConfigMaps that a pod names, and runs the migration with the control binary that the image's tag stands for, in exactly the
-// environment that was rendered, against a real PostgreSQL.
+// Package e2e installs the chart on a real Kubernetes control plane (kube-apiserver, kube-controller-manager,
+// kube-scheduler and etcd as local processes) with KWOK instead of nodes. Admission, the schemas of custom
+// resources, controllers and Helm's waiting are real; kubelet, network plugin, KEDA, the Prometheus operator
+// and gateways are not covered. The test runs the pods of Jobs itself: it waits for their Secrets and
+// ConfigMaps, and runs the migration with the control binary that the image's tag selects, in the rendered
+// environment, against a real PostgreSQL.
 //
-// It is a module of its own, not in the workspace, so that nothing of Kubernetes gets near the services: `make helm-e2e`.
+// It is a module of its own, outside of the workspace, to keep Kubernetes out of the services' dependencies:
+// `make helm-e2e`.
 package e2e

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// helm runs the real program in a namespace and answers what it said.
-func (h *house) helm(t *testing.T, namespace string, args ...string) (string, error) {
+// helm runs helm in a namespace and returns its output.
+func (h *environment) helm(t *testing.T, namespace string, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.Command("../../bin/helm", append(args, "--namespace="+namespace)...)
 	home := t.TempDir()
@@ -30,27 +30,31 @@ func (h *house) helm(t *testing.T, namespace string, args ...string) (string, er
 	return string(out), nil
 }
 
-// release is the arguments of an install or an upgrade with images of a tag.
-func (h *house) release(verb, tag string, more ...string) []string {
+// release returns the arguments of an install or an upgrade with images of a tag.
+func (h *environment) release(verb, tag string, more ...string) []string {
 	return append([]string{verb, "shop", h.chart, "--values=testdata/values.yaml", "--wait", "--timeout=5m",
-		"--set=edge.image.tag=" + tag, "--set=control.image.tag=" + tag, "--set=relay.image.tag=" + tag}, more...)
+		"--set=edge.image.tag=" + tag, "--set=control.image.tag=" + tag, "--set=relay.image.tag=" +
+			tag}, more...)
 }
 
-// namespace makes one that lets only restricted pods in, with the Secrets that the values name.
-func (h *house) namespace(t *testing.T, secrets ...string) string {
+// namespace creates a namespace that admits only restricted pods, with the given Secrets.
+func (h *environment) namespace(t *testing.T, secrets ...string) string {
 	t.Helper()
 	name := "e2e-" + randomHex(4)
-	err := h.api.create("/api/v1/namespaces", object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{
-		"name": name, "labels": object{"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/enforce-version": "latest"},
-	}})
+	err := h.api.create("/api/v1/namespaces",
+		object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{
+			"name": name, "labels": object{"pod-security.kubernetes.io/enforce": "restricted",
+				"pod-security.kubernetes.io/enforce-version": "latest"},
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	contents := map[string]object{
-		"database":           {"edge-password": "x", "control-password": "x", "relay-password": "x"},
-		"database-owner":     {"url": h.database},
-		"engine":             {"engine-token": "x"},
-		"storefront-secrets": {"decision-keys": "x", "keyset": "x", "connector-tokens": "x", "backend-tokens": "x", "engine-tokens": "x", "connector-pepper": "x"},
+		"database":       {"edge-password": "x", "control-password": "x", "relay-password": "x"},
+		"database-owner": {"url": h.database},
+		"engine":         {"engine-token": "x"},
+		"storefront-secrets": {"decision-keys": "x", "keyset": "x", "connector-tokens": "x",
+			"backend-tokens": "x", "engine-tokens": "x", "connector-pepper": "x"},
 	}
 	for _, s := range secrets {
 		if err := h.api.create("/api/v1/namespaces/"+name+"/secrets", object{
@@ -59,8 +63,12 @@ func (h *house) namespace(t *testing.T, secrets ...string) string {
 			t.Fatal(err)
 		}
 	}
-	// Pods are refused until the controller has made the default account.
-	if err := wait(time.Minute, func() error { return h.api.get("/api/v1/namespaces/"+name+"/serviceaccounts/default", nil) }); err != nil {
+	// Pods are rejected until the controller has created the default account.
+	if err := wait(time.Minute,
+		func() error {
+			return h.api.get("/api/v1/namespaces/"+name+"/serviceaccounts/default",
+				nil)
+		}); err != nil {
 		t.Fatal(err)
 	}
 	return name
@@ -68,31 +76,36 @@ func (h *house) namespace(t *testing.T, secrets ...string) string {
 
 var allSecrets = []string{"database", "database-owner", "engine", "storefront-secrets"}
 
-// kinds are where objects of the release can be, by resource.
+// kinds maps the resources of the release to their API groups.
 var kinds = map[string]string{
-	"deployments": "apps/v1", "services": "v1", "configmaps": "v1", "secrets": "v1", "serviceaccounts": "v1", "jobs": "batch/v1",
-	"poddisruptionbudgets": "policy/v1", "networkpolicies": "networking.k8s.io/v1", "ingresses": "networking.k8s.io/v1",
+	"deployments": "apps/v1", "services": "v1", "configmaps": "v1", "secrets": "v1", "serviceaccounts": "v1",
+	"jobs":                 "batch/v1",
+	"poddisruptionbudgets": "policy/v1", "networkpolicies": "networking.k8s.io/v1",
+	"ingresses":                "networking.k8s.io/v1",
 	"horizontalpodautoscalers": "autoscaling/v2", "servicemonitors": "monitoring.coreos.com/v1",
-	"prometheusrules": "monitoring.coreos.com/v1", "scaledobjects": "keda.sh/v1alpha1", "httproutes": "gateway.networking.k8s.io/v1",
-	"pods": "v1",
+	"prometheusrules": "monitoring.coreos.com/v1", "scaledobjects": "keda.sh/v1alpha1",
+	"httproutes": "gateway.networking.k8s.io/v1",
+	"pods":       "v1",
 }
 
-// objects are those of the release of one kind.
-func (h *house) objects(t *testing.T, namespace, resource string) []object {
+// objects returns the release's objects of a resource.
+func (h *environment) objects(t *testing.T, namespace, resource string) []object {
 	t.Helper()
 	root := "/apis/"
 	if kinds[resource] == "v1" {
 		root = "/api/"
 	}
 	var found list
-	if err := h.api.get(root+kinds[resource]+"/namespaces/"+namespace+"/"+resource+"?labelSelector=app.kubernetes.io/instance=shop", &found); err != nil {
+	url := root + kinds[resource] + "/namespaces/" + namespace + "/" + resource +
+		"?labelSelector=app.kubernetes.io/instance=shop"
+	if err := h.api.get(url, &found); err != nil {
 		t.Fatalf("%s: %v", resource, err)
 	}
 	return found.Items
 }
 
-// serving: every Deployment has what it wants of pods, all ready, with images of the tag.
-func (h *house) serving(t *testing.T, namespace, tag string) {
+// serving checks that each Deployment has all its pods ready with images of the tag.
+func (h *environment) serving(t *testing.T, namespace, tag string) {
 	t.Helper()
 	err := wait(time.Minute, func() error {
 		all := h.objects(t, namespace, "deployments")
@@ -102,9 +115,11 @@ func (h *house) serving(t *testing.T, namespace, tag string) {
 		for _, d := range all {
 			want, ready := d.at("spec", "replicas"), d.at("status", "readyReplicas")
 			if want != ready || want != d.at("status", "updatedReplicas") {
-				return fmt.Errorf("%s: %v ready, %v updated of %v", d.name(), ready, d.at("status", "updatedReplicas"), want)
+				return fmt.Errorf("%s: %v ready, %v updated of %v", d.name(), ready,
+					d.at("status", "updatedReplicas"), want)
 			}
-			if image := d.text("spec", "template", "spec", "containers", 0, "image"); !strings.HasSuffix(image, ":"+tag) {
+			if image := d.text("spec", "template", "spec", "containers", 0,
+				"image"); !strings.HasSuffix(image, ":"+tag) {
 				return fmt.Errorf("%s runs %s, not %s", d.name(), image, tag)
 			}
 		}
@@ -115,8 +130,8 @@ func (h *house) serving(t *testing.T, namespace, tag string) {
 	}
 }
 
-// migrated: the migration has run so many times in the namespace, and well.
-func (h *house) migrated(t *testing.T, namespace string, times int) {
+// migrated checks that the migration succeeded so many times.
+func (h *environment) migrated(t *testing.T, namespace string, times int) {
 	t.Helper()
 	runs, waiting := h.jobs.of(namespace)
 	runs = slices.DeleteFunc(runs, jobRun.isTest)
@@ -130,11 +145,12 @@ func (h *house) migrated(t *testing.T, namespace string, times int) {
 	}
 }
 
-// misspelt chart values and the like leave nothing behind.
-func (h *house) untouched(t *testing.T, namespace string) {
+// untouched checks that the namespace has no objects of a release.
+func (h *environment) untouched(t *testing.T, namespace string) {
 	t.Helper()
 	var secrets list
-	if err := h.api.get("/api/v1/namespaces/"+namespace+"/secrets?labelSelector=owner=helm", &secrets); err != nil {
+	if err := h.api.get("/api/v1/namespaces/"+namespace+"/secrets?labelSelector=owner=helm",
+		&secrets); err != nil {
 		t.Fatal(err)
 	}
 	if len(secrets.Items) != 0 {
@@ -147,8 +163,8 @@ func (h *house) untouched(t *testing.T, namespace string) {
 	}
 }
 
-// rejects posts what must be refused.
-func (h *house) rejects(t *testing.T, path string, o object, status int, word string) {
+// rejects posts an object that must be rejected.
+func (h *environment) rejects(t *testing.T, path string, o object, status int, word string) {
 	t.Helper()
 	err := h.api.create(path, o)
 	var r *refused

@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// jobRunner plays the kubelet for the pods of Jobs. A pod whose Secrets, ConfigMaps and service account are not all there is
-// left waiting, as CreateContainerConfigError leaves it. Then a container of the control image runs as the binary of the
-// image's tag, in the rendered environment and nothing else. Other images (the chart's own test, a shell) only end well.
+// jobRunner runs the pods of Jobs instead of a kubelet. A pod waits until its Secrets, ConfigMaps and service
+// account exist. For the control image it runs the binary of the image's tag in the rendered environment.
+// Other images succeed at once.
 type jobRunner struct {
 	api      *api
 	binaries map[string]string // by image tag
 
 	mu      sync.Mutex
 	runs    []jobRun
-	waiting map[string]string // why, by namespace/pod
-	seen    map[string]bool   // serve's alone
+	waiting map[string]string // reason by namespace/pod
+	seen    map[string]bool   // used by serve only
 }
 
-// jobRun is what became of a pod of a Job.
+// jobRun is the result of a pod of a Job.
 type jobRun struct {
 	namespace, job, image string
 	args, env             []string
@@ -33,14 +33,14 @@ type jobRun struct {
 	err                   error
 }
 
-// isTest tells the Job of `helm test` from the migration's.
+// isTest reports whether this is the Job of `helm test`.
 func (r jobRun) isTest() bool { return strings.HasSuffix(r.job, "-test") }
 
 func newJobRunner(a *api, binaries map[string]string) *jobRunner {
 	return &jobRunner{api: a, binaries: binaries, waiting: map[string]string{}, seen: map[string]bool{}}
 }
 
-// serve looks for pods to run until stop is closed.
+// serve runs new pods until stop is closed.
 func (r *jobRunner) serve(stop <-chan struct{}) {
 	for {
 		select {
@@ -49,8 +49,10 @@ func (r *jobRunner) serve(stop <-chan struct{}) {
 		case <-time.After(100 * time.Millisecond):
 		}
 		var pods list
-		if err := r.api.get("/api/v1/pods?labelSelector=batch.kubernetes.io/job-name&fieldSelector=status.phase=Running", &pods); err != nil {
-			continue // the API server is asked again
+		const running = "/api/v1/pods?fieldSelector=status.phase=Running" +
+			"&labelSelector=batch.kubernetes.io/job-name"
+		if err := r.api.get(running, &pods); err != nil {
+			continue // retried in the next pass
 		}
 		for _, p := range pods.Items {
 			r.look(p)
@@ -77,7 +79,8 @@ func (r *jobRunner) look(p object) {
 
 func (r *jobRunner) run(p object, env []string) {
 	c := p.items("spec", "containers")[0]
-	done := jobRun{namespace: p.namespace(), job: p.text("metadata", "labels", "batch.kubernetes.io/job-name"), image: c.text("image"), env: env}
+	done := jobRun{namespace: p.namespace(),
+		job: p.text("metadata", "labels", "batch.kubernetes.io/job-name"), image: c.text("image"), env: env}
 	for _, a := range asList(c.at("args")) {
 		done.args = append(done.args, fmt.Sprint(a))
 	}
@@ -100,10 +103,12 @@ func (r *jobRunner) run(p object, env []string) {
 	ended := time.Now().UTC().Format(time.RFC3339)
 	status, err := json.Marshal(object{"status": object{"phase": phase, "containerStatuses": []object{{
 		"name": c.text("name"), "image": done.image, "imageID": "", "ready": false, "restartCount": 0,
-		"state": object{"terminated": object{"exitCode": code, "reason": phase, "startedAt": ended, "finishedAt": ended}},
+		"state": object{"terminated": object{"exitCode": code, "reason": phase, "startedAt": ended,
+			"finishedAt": ended}},
 	}}}})
 	if err == nil {
-		err = r.api.call(http.MethodPatch, "/api/v1/namespaces/"+p.namespace()+"/pods/"+p.name()+"/status", status, nil, "application/merge-patch+json")
+		err = r.api.call(http.MethodPatch, "/api/v1/namespaces/"+p.namespace()+"/pods/"+p.name()+"/status",
+			status, nil, "application/merge-patch+json")
 	}
 	done.err = errors.Join(done.err, err)
 	r.mu.Lock()
@@ -111,7 +116,7 @@ func (r *jobRunner) run(p object, env []string) {
 	r.mu.Unlock()
 }
 
-// of are the runs in a namespace, in order; and what is waiting there.
+// of returns the runs in a namespace and the reason for which a pod waits.
 func (r *jobRunner) of(namespace string) (runs []jobRun, waiting string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,14 +133,15 @@ func (r *jobRunner) of(namespace string) (runs []jobRun, waiting string) {
 	return runs, waiting
 }
 
-// environment is what the first container would see, or why it could not be started.
+// environment returns the environment of the first container, or the reason why it cannot start.
 func (r *jobRunner) environment(p object) ([]string, error) {
 	ns := "/api/v1/namespaces/" + p.namespace()
 	if err := r.api.get(ns+"/serviceaccounts/"+p.text("spec", "serviceAccountName"), nil); err != nil {
 		return nil, err
 	}
 	for _, v := range p.items("spec", "volumes") {
-		for kind, name := range map[string]string{"secrets": v.text("secret", "secretName"), "configmaps": v.text("configMap", "name")} {
+		for kind, name := range map[string]string{"secrets": v.text("secret", "secretName"),
+			"configmaps": v.text("configMap", "name")} {
 			if name == "" {
 				continue
 			}
@@ -172,7 +178,7 @@ func (r *jobRunner) value(ns string, e object) (string, error) {
 	}
 	switch source := object(from); {
 	case source["resourceFieldRef"] != nil:
-		return "268435456", nil // a memory limit; which one does not matter here
+		return "268435456", nil // any memory limit
 	case source["fieldRef"] != nil:
 		return "here", nil
 	default:
@@ -189,7 +195,7 @@ func (r *jobRunner) value(ns string, e object) (string, error) {
 	}
 }
 
-// data reads the Secret or the ConfigMap that one of two fields names.
+// data reads the Secret or the ConfigMap of a reference.
 func (r *jobRunner) data(ns string, o object, secret, config string) (map[string]string, error) {
 	if name := o.text(secret, "name"); name != "" {
 		var s struct{ Data map[string][]byte }

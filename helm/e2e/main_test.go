@@ -18,19 +18,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// house is what the tests share: the cluster, what runs its Jobs, and the chart.
-type house struct {
+// environment is shared by the tests: the cluster, the runner of its Jobs, and the chart.
+type environment struct {
 	*cluster
 	jobs     *jobRunner
 	chart    string
-	database string // URL of a fresh database's owner
-	old, now string // control of the release before the newest migration, and today's
+	database string // URL of a new database
+	old, now string // control before the newest migration, and the present one
 }
 
-var shared *house
+var shared *environment
 
 func TestMain(m *testing.M) {
-	runtime.LockOSThread() // the programs die with the thread that started them
+	runtime.LockOSThread() // the programs exit together with the thread that started them
 	code, err := runTests(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "helm-e2e:", err)
@@ -48,7 +48,7 @@ func runTests(m *testing.M) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	h := &house{now: "../../bin/control", chart: "../storefront"}
+	h := &environment{now: "../../bin/control", chart: "../storefront"}
 	if chart := os.Getenv("HELM_E2E_CHART"); chart != "" {
 		h.chart = chart
 	}
@@ -71,7 +71,8 @@ func runTests(m *testing.M) (code int, err error) {
 	if err := h.define(); err != nil {
 		return 1, err
 	}
-	fmt.Printf("the control plane is ready, with the custom resources, after %.1f s\n", time.Since(began).Seconds())
+	fmt.Printf("the control plane is ready, with the custom resources, after %.1f s\n",
+		time.Since(began).Seconds())
 	h.jobs = newJobRunner(h.api, map[string]string{"old": h.old, "new": h.now})
 	stop := make(chan struct{})
 	defer close(stop)
@@ -84,10 +85,11 @@ func runTests(m *testing.M) (code int, err error) {
 	return code, os.RemoveAll(dir)
 }
 
-// buildOld builds control as it was before the newest migration: today's source without that file.
+// buildOld builds control without the newest migration.
 func buildOld(dir string) (string, error) {
 	for _, module := range []string{"shared", "control"} {
-		if err := os.CopyFS(filepath.Join(dir, "old", module), os.DirFS(filepath.Join("../..", module))); err != nil {
+		if err := os.CopyFS(filepath.Join(dir, "old", module),
+			os.DirFS(filepath.Join("../..", module))); err != nil {
 			return "", err
 		}
 	}
@@ -107,7 +109,7 @@ func buildOld(dir string) (string, error) {
 	return binary, os.RemoveAll(filepath.Join(dir, "old"))
 }
 
-func (h *house) newDatabase(server string) (drop func() error, err error) {
+func (h *environment) newDatabase(server string) (drop func() error, err error) {
 	name := "helm_e2e_" + randomHex(6)
 	u, err := url.Parse(server)
 	if err != nil {
@@ -115,7 +117,8 @@ func (h *house) newDatabase(server string) (drop func() error, err error) {
 	}
 	u.Path = "/" + name
 	h.database = u.String()
-	return func() error { return statement(server, "DROP DATABASE "+name+" WITH (FORCE)") }, statement(server, "CREATE DATABASE "+name)
+	return func() error { return statement(server, "DROP DATABASE "+name+" WITH (FORCE)") }, statement(server,
+		"CREATE DATABASE "+name)
 }
 
 func statement(server, sql string) error {
@@ -128,8 +131,8 @@ func statement(server, sql string) error {
 	return errors.Join(err, c.Close(ctx))
 }
 
-// schema asks a control binary whether the database serves it, and for the versions.
-func (h *house) schema(binary string) (string, error) {
+// schema runs `migrate status` of a control binary.
+func (h *environment) schema(binary string) (string, error) {
 	cmd := exec.Command(binary, "migrate", "status")
 	cmd.Env = []string{"CONTROL_DATABASE_URL=" + h.database}
 	out, err := cmd.CombinedOutput()

@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// program is one running part of the control plane.
+// program is a running program of the control plane.
 type program struct {
 	name string
 	cmd  *exec.Cmd
 	log  string
 	done chan struct{}
-	err  error // once done is closed
+	err  error // set when done is closed
 }
 
-// start runs a program with a log of its own in dir. It dies with the test.
+// start runs a program with a log in dir. It exits together with the test.
 func start(dir, name, path string, args ...string) (*program, error) {
 	p := &program{name: name, log: filepath.Join(dir, name+".log"), done: make(chan struct{})}
 	f, err := os.Create(p.log)
@@ -40,7 +40,7 @@ func start(dir, name, path string, args ...string) (*program, error) {
 	return p, nil
 }
 
-// alive tells why the program ended, if it did.
+// alive returns an error if the program has exited.
 func (p *program) alive() error {
 	select {
 	case <-p.done:
@@ -68,7 +68,7 @@ func (p *program) tail() string {
 	return string(text[max(0, len(text)-3000):])
 }
 
-// freePort is a port that nobody listens on now.
+// freePort returns a port without a listener.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -78,7 +78,7 @@ func freePort() (int, error) {
 	return port, l.Close()
 }
 
-// wait asks until there is no error or the time is over, and then answers the last error.
+// wait calls ask until it succeeds, or returns its last error after the timeout.
 func wait(within time.Duration, ask func() error) error {
 	for end := time.Now().Add(within); ; {
 		err := ask()

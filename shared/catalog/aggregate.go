@@ -6,8 +6,8 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// LocalizedText maps language keys (BCP 47) to strings. It has at least one key where it is present; no language is
-// guaranteed.
+// LocalizedText maps language keys (BCP 47) to strings. It has at least one key where it is present; no
+// language is guaranteed.
 type LocalizedText map[string]string
 
 // Money is an amount as a decimal string, exactly as delivered, and its ISO 4217 currency.
@@ -22,7 +22,7 @@ type Media struct {
 	Alt LocalizedText `json:"alt,omitempty"`
 }
 
-// TaxonomyRef places an item under a node of the store's taxonomy.
+// TaxonomyRef links an item to a node of the shop's taxonomy.
 type TaxonomyRef struct {
 	TaxonomyID TaxonomyID    `json:"taxonomy_id"`
 	ExternalID string        `json:"external_id"`
@@ -30,12 +30,13 @@ type TaxonomyRef struct {
 	Handles    LocalizedText `json:"handles,omitempty"`
 	ParentID   TaxonomyID    `json:"parent_id,omitempty"`
 
-	// ParentExternalID, when set, is what Complete derives ParentID from. Only adapters that build an aggregate set it.
+	// ParentExternalID, when set, is what Complete derives ParentID from. Only adapters that build an
+	// aggregate set it.
 	ParentExternalID string `json:"-"`
 }
 
-// Item is what is sold (spec.md "item"). Empty strings, nil maps, nil slices and nil pointers are absent; a slice that is
-// empty and not nil says "none" and is written.
+// Item is a product of the shop. Empty strings, nil maps, nil slices and nil pointers are absent; an empty
+// slice that is not nil means "none" and is written.
 type Item struct {
 	ItemID        ident.ItemID       `json:"item_id"`
 	StoreID       ident.StoreID      `json:"store_id"`
@@ -55,13 +56,13 @@ type Item struct {
 	Taxonomy      []TaxonomyRef      `json:"taxonomy,omitzero"`
 }
 
-// Attribute tells variants of one item apart: colour, size.
+// Attribute distinguishes variants of one item: colour, size.
 type Attribute struct {
 	Name  LocalizedText `json:"name"`
 	Value LocalizedText `json:"value"`
 }
 
-// Variant is one form of an item that can be bought (spec.md "variants[]").
+// Variant is one form of an item that can be bought.
 type Variant struct {
 	VariantID        ident.VariantID `json:"variant_id"`
 	ItemID           ident.ItemID    `json:"item_id"`
@@ -74,18 +75,19 @@ type Variant struct {
 	Attributes       []Attribute     `json:"attributes,omitzero"`
 }
 
-// Availability is what the provider said about a variant (spec.md "availability[]").
+// Availability is what the platform reported about a variant.
 type Availability struct {
 	VariantID ident.VariantID `json:"variant_id"`
-	Sellable  string          `json:"sellable,omitempty"` // opaque: shown as it is, never read as a boolean
+	Sellable  string          `json:"sellable,omitempty"` // opaque; never read as a boolean
 	AsOf      time.Time       `json:"as_of,omitzero"`     // UTC, microseconds; zero when absent
-	Quantity  *int64          `json:"quantity,omitempty"` // nil is unknown, which is not 0; may be negative
+	Quantity  *int64          `json:"quantity,omitempty"` // nil is unknown, not 0; may be negative
 
 	// VariantExternalID, when set, is what Complete derives VariantID from.
 	VariantExternalID string `json:"-"`
 }
 
-// CatalogAggregate is the normalized product: the document of entity product and the answer of operation 2.
+// CatalogAggregate is the normalized product: the document of entity product, and the answer of
+// getCatalogItem.
 type CatalogAggregate struct {
 	Item            Item           `json:"item"`
 	Variants        []Variant      `json:"variants"`

@@ -25,7 +25,8 @@ func BenchmarkSplit500(b *testing.B) {
 	}
 }
 
-// BenchmarkDeliver500 is all that operation 4 asks of this package for a batch: split, read, complete, digest.
+// BenchmarkDeliver500 does what deliver_observations asks of this package for one batch: split, read,
+// complete, digest.
 func BenchmarkDeliver500(b *testing.B) {
 	body := batch(500)
 	b.SetBytes(int64(len(body)))
@@ -40,16 +41,17 @@ func BenchmarkDeliver500(b *testing.B) {
 			if o.Quarantined != nil {
 				b.Fatal(o.Quarantined)
 			}
-			id := Identity{ConnectionID: "con_1", StoreID: "str_1", ExternalID: o.ExternalID, Revision: o.Revision}
+			id := Identity{ConnectionID: "con_1", StoreID: "str_1", ExternalID: o.ExternalID,
+				Revision: o.Revision}
 			_ = Digest(Complete(o.Content, id))
 		}
 	}
 }
 
 func BenchmarkCompose(b *testing.B) {
-	d, flaw := ReadDocument(Product, []byte(soundProduct))
-	if flaw != nil {
-		b.Fatal(flaw)
+	d, violation := ReadDocument(Product, []byte(soundProduct))
+	if violation != nil {
+		b.Fatal(violation)
 	}
 	Complete(d, example())
 	b.ReportAllocs()

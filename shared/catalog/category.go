@@ -1,7 +1,6 @@
 package catalog
 
-// TaxonomyNodeDocument is a node of the store's taxonomy: the document of entity category (contract, section 3 "Custom
-// documents").
+// TaxonomyNodeDocument is a node of the shop's taxonomy: the document of entity category.
 type TaxonomyNodeDocument struct {
 	TaxonomyID       TaxonomyID    `json:"taxonomy_id"`
 	ExternalID       string        `json:"external_id"`
@@ -9,7 +8,7 @@ type TaxonomyNodeDocument struct {
 	Handles          LocalizedText `json:"handles,omitempty"`
 	ParentID         TaxonomyID    `json:"parent_id,omitempty"`
 	ParentExternalID string        `json:"parent_external_id,omitempty"`
-	Status           string        `json:"status,omitempty"` // the provider's word
+	Status           string        `json:"status,omitempty"` // opaque, as the platform names it
 }
 
 func (d *TaxonomyNodeDocument) complete(id Identity) {
@@ -22,13 +21,13 @@ func (d *TaxonomyNodeDocument) complete(id Identity) {
 
 func (d *TaxonomyNodeDocument) write(w *writer) {
 	w.open('{')
-	w.word("taxonomy_id", string(d.TaxonomyID))
-	w.word("external_id", d.ExternalID)
+	w.textMember("taxonomy_id", string(d.TaxonomyID))
+	w.textMember("external_id", d.ExternalID)
 	w.localized("name", d.Name)
 	w.localized("handles", d.Handles)
-	w.word("parent_id", string(d.ParentID))
-	w.word("parent_external_id", d.ParentExternalID)
-	w.word("status", d.Status)
+	w.textMember("parent_id", string(d.ParentID))
+	w.textMember("parent_external_id", d.ParentExternalID)
+	w.textMember("status", d.Status)
 	w.close('}')
 }
 
@@ -37,6 +36,6 @@ func readCategory(r *reader, root int) *TaxonomyNodeDocument {
 		Name:             r.localized(r.need(root, "name")),
 		Handles:          r.localized(r.get(root, "handles")),
 		ParentExternalID: r.externalID(r.get(root, "parent_external_id")),
-		Status:           r.word(r.get(root, "status"), InvalidStatus),
+		Status:           r.shortText(r.get(root, "status"), InvalidStatus),
 	}
 }

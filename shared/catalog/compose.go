@@ -1,9 +1,10 @@
 package catalog
 
-// Compose returns the body of operation 2: the aggregate as stored, with the item's refresh_revision, and with the name,
-// handles and parent of every taxonomy node whose category document is known; a node that is not keeps what was
-// delivered with the item. The stored aggregate is not changed.
-func Compose(stored *CatalogAggregate, refreshRevision int64, categories map[TaxonomyID]*TaxonomyNodeDocument) []byte {
+// Compose returns the body of getCatalogItem: the aggregate as stored, with the refresh_revision of the item,
+// and with the name, handles and parent of each taxonomy node whose category document is known. Other nodes
+// keep what was delivered with the item. It does not change the stored aggregate.
+func Compose(stored *CatalogAggregate, refreshRevision int64,
+	categories map[TaxonomyID]*TaxonomyNodeDocument) []byte {
 	a := *stored
 	a.RefreshRevision = refreshRevision
 	if len(stored.Item.Taxonomy) > 0 && len(categories) > 0 {
@@ -42,13 +43,13 @@ func (a *CatalogAggregate) write(w *writer) {
 
 func (i *Item) write(w *writer) {
 	w.open('{')
-	w.word("item_id", string(i.ItemID))
-	w.word("store_id", string(i.StoreID))
-	w.word("connection_id", string(i.ConnectionID))
-	w.word("external_id", i.ExternalID)
+	w.textMember("item_id", string(i.ItemID))
+	w.textMember("store_id", string(i.StoreID))
+	w.textMember("connection_id", string(i.ConnectionID))
+	w.textMember("external_id", i.ExternalID)
 	w.localized("title", i.Title)
-	w.word("status", string(i.Status))
-	w.word("source_version", i.SourceVersion)
+	w.textMember("status", string(i.Status))
+	w.textMember("source_version", i.SourceVersion)
 	if i.PrimaryMedia != nil {
 		w.name("primary_media")
 		i.PrimaryMedia.write(w)
@@ -57,7 +58,7 @@ func (i *Item) write(w *writer) {
 	w.localized("handles", i.Handles)
 	w.localized("urls", i.URLs)
 	writeList(w, "media", i.Media, func(m *Media) { m.write(w) })
-	w.word("brand", i.Brand)
+	w.textMember("brand", i.Brand)
 	writeList(w, "tags", i.Tags, func(tag *string) { w.text(*tag) })
 	if i.FreeShipping != nil {
 		w.name("free_shipping")
@@ -86,28 +87,28 @@ func writeList[T any](w *writer, name string, list []T, write func(*T)) {
 
 func (m *Media) write(w *writer) {
 	w.open('{')
-	w.word("url", m.URL)
+	w.textMember("url", m.URL)
 	w.localized("alt", m.Alt)
 	w.close('}')
 }
 
 func (t *TaxonomyRef) write(w *writer) {
 	w.open('{')
-	w.word("taxonomy_id", string(t.TaxonomyID))
-	w.word("external_id", t.ExternalID)
+	w.textMember("taxonomy_id", string(t.TaxonomyID))
+	w.textMember("external_id", t.ExternalID)
 	w.localized("name", t.Name)
 	w.localized("handles", t.Handles)
-	w.word("parent_id", string(t.ParentID))
+	w.textMember("parent_id", string(t.ParentID))
 	w.close('}')
 }
 
 func (v *Variant) write(w *writer) {
 	w.open('{')
-	w.word("variant_id", string(v.VariantID))
-	w.word("item_id", string(v.ItemID))
-	w.word("external_id", v.ExternalID)
-	w.word("status", string(v.Status))
-	w.word("sku", v.SKU)
+	w.textMember("variant_id", string(v.VariantID))
+	w.textMember("item_id", string(v.ItemID))
+	w.textMember("external_id", v.ExternalID)
+	w.textMember("status", string(v.Status))
+	w.textMember("sku", v.SKU)
 	w.localized("title", v.Title)
 	w.money("price", v.Price)
 	w.money("promotional_price", v.PromotionalPrice)
@@ -122,8 +123,8 @@ func (v *Variant) write(w *writer) {
 
 func (a *Availability) write(w *writer) {
 	w.open('{')
-	w.word("variant_id", string(a.VariantID))
-	w.word("sellable", a.Sellable)
+	w.textMember("variant_id", string(a.VariantID))
+	w.textMember("sellable", a.Sellable)
 	if !a.AsOf.IsZero() {
 		w.time("as_of", a.AsOf)
 	}

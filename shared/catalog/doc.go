@@ -1,16 +1,16 @@
-// Package catalog owns the vocabulary of what a store sells (spec.md "Catalog aggregate", "Observation", "Canonical
-// snapshot"; contract, section 3 "Observation", "Custom documents", "Digest"): the three kinds of document, the strict
-// reading of what a connector delivers, the completion with our ids, and the bytes that are stored, digested and served.
+// Package catalog owns the vocabulary of a shop's catalog: the three kinds of document, their strict
+// validation as connectors deliver them, their completion with our ids, and the canonical bytes that are
+// stored, digested and served.
 //
-// The way of a delivery is Split (the body of operation 4 into elements), ReadObservation (an element into an
-// observation, or into the reason why not), Complete (the canonical bytes) and Digest. Compose writes the bytes of
-// operation 2.
+// A delivered batch goes through Split (the request body of deliver_observations into elements),
+// ReadObservation (an element into an observation, or into the violation that quarantines it), Complete (the
+// canonical bytes) and Digest. Compose returns the body of getCatalogItem.
 //
-// A document is read from its bytes by a reader of its own: names match exactly, a name given twice, an escape that
-// yields NUL or no Unicode scalar, more than 32 nested containers and huge exponents are flaws, and every flaw names its
-// rule and its place. The canonical bytes are written by hand as well, since their digest must outlive any release of
-// an encoder.
+// jsontext parses. The rules go beyond it: member names match exactly and occur once, escapes yield neither
+// NUL nor lone surrogates, at most 32 containers are nested, and exponents are bounded. Each violation names
+// its rule and its JSON Pointer. The canonical bytes are written by hand, since their digest must not depend
+// on the release of an encoder.
 //
-// The package refuses to do I/O, to know revisions that were applied before (the compare-and-set is the store's), and
-// to put any value that a connector sent into a reason: an order document holds buyer data.
+// The package does no I/O and does not know applied revisions: the compare-and-set is the store's. A
+// violation never contains a delivered value, since orders hold buyer data.
 package catalog

@@ -9,28 +9,28 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// Document is what an entity looks like: *CatalogAggregate, *TaxonomyNodeDocument or *OrderDocument.
+// Document is the document of an entity: *CatalogAggregate, *TaxonomyNodeDocument or *OrderDocument.
 type Document interface {
 	complete(id Identity)
 	write(w *writer)
 }
 
-// Identity is what a document does not say of itself.
+// Identity is what completes a document.
 type Identity struct {
 	ConnectionID ident.ConnectionID
 	StoreID      ident.StoreID
-	ExternalID   string // of the observation; one inside the document does not count
+	ExternalID   string // of the observation; an external id in the document is ignored
 	Revision     int64  // at least 1; the refresh_revision of a product
 }
 
-// ReadDocument reads the bytes of a document strictly and by every rule of the contract (section 3 "Custom documents").
-// Our ids and refresh_revision are ignored, unknown members dropped. The flaw's pointer starts at the document.
-func ReadDocument(e Entity, text []byte) (Document, *Flaw) {
+// ReadDocument parses and validates a document. Our ids and refresh_revision are ignored, unknown members
+// dropped. The pointer of the violation starts at the document.
+func ReadDocument(e Entity, text []byte) (Document, *Violation) {
 	if len(text) > MaxDocument {
-		return nil, &Flaw{Rule: TooLarge}
+		return nil, &Violation{Rule: TooLarge}
 	}
-	t, flaw := parse(text)
-	if flaw == nil {
+	t, violation := parse(text)
+	if violation == nil {
 		r := &reader{tree: t}
 		var d Document
 		switch root := r.object(0); e {
@@ -41,19 +41,19 @@ func ReadDocument(e Entity, text []byte) (Document, *Flaw) {
 		default:
 			d = readOrder(r, root)
 		}
-		if r.flaw == nil {
+		if r.violation == nil {
 			return d, nil
 		}
-		flaw = r.flaw
+		violation = r.violation
 	}
 	if e == Order {
-		flaw.withoutBuyerData()
+		violation.withoutBuyerData()
 	}
-	return nil, flaw
+	return nil, violation
 }
 
-// Complete gives a document that was read, or built by an adapter, our ids and returns its canonical bytes: those that
-// are stored, digested and served as they are.
+// Complete adds our ids to a document that was read, or built by an adapter, and returns its canonical bytes,
+// which are stored, digested and served unchanged.
 func Complete(d Document, id Identity) []byte {
 	d.complete(id)
 	w := newWriter()
@@ -61,7 +61,19 @@ func Complete(d Document, id Identity) []byte {
 	return w.b
 }
 
-// Decode returns the document in canonical bytes, ids included. It is for bytes that Complete wrote and trusts them.
+// CompleteWithin is Complete for a document that was built of untrusted texts. It reports false for a
+// document of more than MaxDocument bytes, and stops writing its texts there: a text that many variants share
+// is small in memory and may still be huge when it is written for each.
+func CompleteWithin(d Document, id Identity) ([]byte, bool) {
+	d.complete(id)
+	w := newWriter()
+	w.most = MaxDocument
+	d.write(w)
+	return w.b, !w.cut && len(w.b) <= MaxDocument
+}
+
+// Decode returns the document of canonical bytes, with its ids. It does not validate: the bytes were written
+// by Complete.
 func Decode(e Entity, canonical []byte) (Document, error) {
 	var d Document
 	switch e {
@@ -78,8 +90,8 @@ func Decode(e Entity, canonical []byte) (Document, error) {
 	return d, nil
 }
 
-// Digest returns the content_digest of the bytes that operation 10 serves as document; of a delete, which has none, it
-// is Digest(nil).
+// Digest returns the content_digest of canonical bytes. That of a delete, which has no document, is
+// Digest(nil).
 func Digest(canonical []byte) string {
 	sum := sha256.Sum256(canonical)
 	return "sha256:" + hex.EncodeToString(sum[:])

@@ -1,11 +1,15 @@
 package catalog
 
-import "storefront.internal/shared/ident"
+import (
+	"slices"
 
-// Entity is the kind of resource that is observed.
+	"storefront.internal/shared/ident"
+)
+
+// Entity is the kind of an observed resource.
 type Entity string
 
-// The closed set of entities, and by it of documents: CatalogAggregate, TaxonomyNodeDocument, OrderDocument.
+// The entities. Their documents are CatalogAggregate, TaxonomyNodeDocument, OrderDocument.
 const (
 	Product  Entity = "product"
 	Category Entity = "category"
@@ -17,15 +21,14 @@ func Entities() []Entity { return []Entity{Product, Category, Order} }
 
 // ParseEntity returns the entity of that name.
 func ParseEntity(name string) (Entity, bool) {
-	switch e := Entity(name); e {
-	case Product, Category, Order:
+	if e := Entity(name); slices.Contains(Entities(), e) {
 		return e, true
-	default:
-		return "", false
 	}
+	return "", false
 }
 
-// ID returns our id of the connection's entity of that external id: the entity_id of an observation's result.
+// ID returns our id of the entity with that external id, which is the entity_id in the result of an
+// observation.
 func (e Entity) ID(c ident.ConnectionID, externalID string) string {
 	switch e {
 	case Product:
@@ -48,12 +51,10 @@ const (
 
 // ParseOperation returns the operation of that name.
 func ParseOperation(name string) (Operation, bool) {
-	switch o := Operation(name); o {
-	case Upsert, Delete:
+	if o := Operation(name); o == Upsert || o == Delete {
 		return o, true
-	default:
-		return "", false
 	}
+	return "", false
 }
 
 // Status is the state of an item (active, hidden, draft) or of a variant (active, hidden).
@@ -67,7 +68,7 @@ const (
 )
 
 type (
-	// TaxonomyID names a node of a store's taxonomy.
+	// TaxonomyID names a node of a shop's taxonomy.
 	TaxonomyID string
 	// OrderID names an order.
 	OrderID string
@@ -78,8 +79,8 @@ func NewItemID(c ident.ConnectionID, externalID string) ident.ItemID {
 	return ident.ItemID(ident.Derive(ident.Item, c, string(Product), externalID))
 }
 
-// NewVariantID derives the id of a variant from the parts "variant", external id of the item, external id of the
-// variant: a store names variants within their item.
+// NewVariantID derives the id of a variant from the parts "variant", external id of the item, external id of
+// the variant: external ids of variants are unique within their item only.
 func NewVariantID(c ident.ConnectionID, itemExternalID, externalID string) ident.VariantID {
 	return ident.VariantID(ident.Derive(ident.Variant, c, "variant", itemExternalID, externalID))
 }

@@ -10,23 +10,28 @@ import (
 	"storefront.internal/shared/fault"
 )
 
-// FuzzSplit compares with encoding/json wherever the two are to agree: what is JSON, and where the spans lie.
+// FuzzSplit compares with encoding/json: what is JSON, and where values begin and end.
 func FuzzSplit(f *testing.F) {
 	for _, seed := range []string{
-		`{"observations":[{"external_id":"a","entity":"product","revision":1,"document":` + soundProduct + `,"raw":[1, {"b":"\u00e9"}]}]}`,
-		`{"observations":[{"external_id":"a","entity":"order","revision":2,"document":` + soundOrder + `,"raw":null},1,"x",[]]}`,
+		`{"observations":[{"external_id":"a","entity":"product","revision":1,"document":` + soundProduct +
+			`,"raw":[1, {"b":"\u00e9"}]}]}`,
+		`{"observations":[{"external_id":"a","entity":"order","revision":2,"document":` + soundOrder +
+			`,"raw":null},1,"x",[]]}`,
 		` {"x":[[[]]], "\u006fbservations" : [ { "raw" : -1.5e+3 , "document":{} } , {} ] } `,
 		`{"observations":[{"raw":"\ud83d\ude00","\u0072aw":1,"document":null,"entity":"category"}]}`,
-		`{"observations":[],"observations":null}`, `{"observations":[1]}]`, `[]`, "", `{"observations":[` + strings.Repeat("[", 40) + "]}",
+		`{"observations":[],"observations":null}`, `{"observations":[1]}]`, `[]`, "",
+		`{"observations":[` + strings.Repeat("[", 40) + "]}",
 		`{"observations":[` + strings.Repeat("1,", 600) + `1]}`, "{\"observations\":[\"\xff\"]}",
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		elements, err := Split(body)
-		deep := bytes.Count(body, []byte("["))+bytes.Count(body, []byte("{")) > 9000 // encoding/json has a bound of its own
+		// encoding/json has a bound of its own
+		deep := bytes.Count(body, []byte("["))+bytes.Count(body, []byte("{")) > 9000
 		sound := utf8.Valid(body) && json.Valid(body)
-		if refused := err != nil && fault.Is(err, fault.InvalidRequest) && fault.From(err).Fields[0].Code == "invalid_json"; refused == sound && !deep {
+		if refused := err != nil && fault.Is(err, fault.InvalidRequest) &&
+			fault.From(err).Fields[0].Code == "invalid_json"; refused == sound && !deep {
 			t.Fatalf("Split: %v; encoding/json: %v", err, sound)
 		}
 		if err != nil || deep {
@@ -37,7 +42,8 @@ func FuzzSplit(f *testing.F) {
 		if json.Unmarshal(body, &reference) != nil {
 			t.Fatal("no object was split")
 		}
-		if err := json.Unmarshal(reference["observations"], &spans); err == nil && spans != nil && len(spans) != len(elements) {
+		if err := json.Unmarshal(reference["observations"], &spans); err == nil && spans != nil &&
+			len(spans) != len(elements) {
 			t.Fatalf("%d elements, encoding/json finds %d", len(elements), len(spans))
 		}
 		for i, element := range elements {
@@ -83,17 +89,17 @@ func checkObservation(t *testing.T, element []byte) {
 	}
 }
 
-// FuzzDocument: whatever is taken can be stored, and is the same when it comes again.
+// FuzzDocument: an accepted document can be stored, and is the same when it is delivered again.
 func FuzzDocument(f *testing.F) {
 	for i, sound := range []string{soundProduct, fullCategory, soundOrder} {
 		f.Add(i, []byte(sound))
 	}
-	for _, c := range productFlaws() {
+	for _, c := range productViolations() {
 		if len(c.to) < 1000 {
 			f.Add(0, []byte(strings.Replace(soundProduct, c.from, c.to, 1)))
 		}
 	}
-	for _, c := range orderFlaws() {
+	for _, c := range orderViolations() {
 		if len(c.to) < 1000 {
 			f.Add(2, []byte(strings.Replace(soundOrder, c.from, c.to, 1)))
 		}
@@ -102,10 +108,11 @@ func FuzzDocument(f *testing.F) {
 	f.Add(1, []byte("{\"name\":{\"es\":\"\xed\xa0\x80\"}}"))
 	f.Fuzz(func(t *testing.T, kind int, text []byte) {
 		e := Entities()[uint(kind)%3]
-		d, flaw := ReadDocument(e, text)
-		if flaw != nil {
-			if d != nil || !utf8.ValidString(flaw.String()) || strings.Contains(flaw.String(), "\x00") {
-				t.Fatalf("flaw %q, document %v", flaw, d)
+		d, violation := ReadDocument(e, text)
+		if violation != nil {
+			if d != nil || !utf8.ValidString(violation.String()) ||
+				strings.Contains(violation.String(), "\x00") {
+				t.Fatalf("violation %q, document %v", violation, d)
 			}
 			return
 		}

@@ -16,9 +16,9 @@ func example() Identity {
 
 func read(t *testing.T, e Entity, text string) Document {
 	t.Helper()
-	d, flaw := ReadDocument(e, []byte(text))
-	if flaw != nil {
-		t.Fatalf("%s: %v", e, flaw)
+	d, violation := ReadDocument(e, []byte(text))
+	if violation != nil {
+		t.Fatalf("%s: %v", e, violation)
 	}
 	return d
 }
@@ -39,8 +39,8 @@ func golden(t *testing.T, file string, got []byte) {
 	}
 }
 
-// The golden files hold canonical bytes, and so digests, for ever: a document that is delivered again after an upgrade is
-// a duplicate and no conflict.
+// The golden files fix the canonical bytes, and so the digests, of all releases: a document that is delivered
+// again after an upgrade is a duplicate and not a conflict.
 func TestGolden(t *testing.T) {
 	f := func(e Entity, text, digest string) {
 		t.Helper()
@@ -57,7 +57,7 @@ func TestGolden(t *testing.T) {
 		if d.write(&w); !bytes.Equal(w.b, canonical) {
 			t.Errorf("%s decoded and written again:\n%s", e, w.b)
 		}
-		// The names, the order and what is left out are those of the struct tags, which other readers see.
+		// Names, order and omissions are those of the struct tags, which other readers use.
 		if tagged := marshal(t, d); !bytes.Equal(tagged, canonical) {
 			t.Errorf("%s by its tags:\n%s", e, tagged)
 		}
@@ -109,7 +109,8 @@ func TestCompose(t *testing.T) {
 	if err := json.Unmarshal(body, &a); err != nil {
 		t.Fatal(err)
 	}
-	if got := a.Item.Taxonomy[0]; got.Name["es"] != "Otra" || got.Handles != nil || got.ParentID != "" || got.ExternalID != "c1" {
+	if got := a.Item.Taxonomy[0]; got.Name["es"] != "Otra" || got.Handles != nil || got.ParentID != "" ||
+		got.ExternalID != "c1" {
 		t.Errorf("taxonomy %+v", got)
 	}
 }
@@ -118,15 +119,20 @@ func TestCompletion(t *testing.T) {
 	a := read(t, Product, soundProduct).(*CatalogAggregate)
 	a.Item.Taxonomy[1].ParentExternalID = "c1" // as an adapter builds it
 	Complete(a, example())
-	if a.Item.ItemID != NewItemID("con_1", "p1") || a.Item.StoreID != "str_1" || a.Item.ConnectionID != "con_1" ||
-		a.Item.ExternalID != "p1" || a.RefreshRevision != 7 || string(a.Item.ItemID) != Product.ID("con_1", "p1") {
+	if a.Item.ItemID != NewItemID("con_1", "p1") || a.Item.StoreID != "str_1" ||
+		a.Item.ConnectionID != "con_1" ||
+		a.Item.ExternalID != "p1" || a.RefreshRevision != 7 ||
+		string(a.Item.ItemID) != Product.ID("con_1", "p1") {
 		t.Errorf("item %+v", a.Item)
 	}
-	if a.Variants[1].VariantID != NewVariantID("con_1", "p1", "v2") || a.Variants[1].ItemID != a.Item.ItemID ||
-		a.Availability[0].VariantID != a.Variants[1].VariantID || a.Availability[1].VariantID != a.Variants[0].VariantID {
+	if a.Variants[1].VariantID != NewVariantID("con_1", "p1", "v2") ||
+		a.Variants[1].ItemID != a.Item.ItemID ||
+		a.Availability[0].VariantID != a.Variants[1].VariantID ||
+		a.Availability[1].VariantID != a.Variants[0].VariantID {
 		t.Errorf("variants %+v availability %+v", a.Variants, a.Availability)
 	}
-	if node := a.Item.Taxonomy; node[0].TaxonomyID != NewTaxonomyID("con_1", "c1") || node[1].ParentID != node[0].TaxonomyID || node[0].ParentID != "" {
+	if node := a.Item.Taxonomy; node[0].TaxonomyID != NewTaxonomyID("con_1", "c1") ||
+		node[1].ParentID != node[0].TaxonomyID || node[0].ParentID != "" {
 		t.Errorf("taxonomy %+v", node)
 	}
 	if q := a.Availability[0].Quantity; q == nil || *q != 0 || a.Availability[1].Quantity != nil {
@@ -134,7 +140,8 @@ func TestCompletion(t *testing.T) {
 	}
 	o := read(t, Order, soundOrder).(*OrderDocument)
 	Complete(o, example())
-	if string(o.OrderID) != Order.ID("con_1", "p1") || o.Lines[0].ItemID != a.Item.ItemID || o.Lines[0].VariantID != a.Variants[0].VariantID ||
+	if string(o.OrderID) != Order.ID("con_1", "p1") || o.Lines[0].ItemID != a.Item.ItemID ||
+		o.Lines[0].VariantID != a.Variants[0].VariantID ||
 		o.Lines[1].VariantID != "" || o.Number != "1001" {
 		t.Error("the order's ids are not those of the product")
 	}
@@ -146,7 +153,7 @@ func TestCompletion(t *testing.T) {
 }
 
 // Our ids and refresh_revision are ignored when sent, unknown members are dropped, null counts as absent.
-func TestWhatIsSentAndDoesNotCount(t *testing.T) {
+func TestIgnoredMembers(t *testing.T) {
 	plain := `{"item":{"title":{"es":"a"},"status":"draft"},"variants":[{"external_id":"v"}],"availability":[{"variant_external_id":"v"}]}`
 	noisy := `{"refresh_revision":"x","extra":[{}],"item":{"item_id":5,"store_id":"str_9","connection_id":[],"external_id":"other",
 		"title":{"es":"a","en":null},"status":"draft","brand":null,"tags":null,"free_shipping":null,"primary_media":null,"Brand":"x","urls":null},
@@ -156,10 +163,12 @@ func TestWhatIsSentAndDoesNotCount(t *testing.T) {
 	if !bytes.Equal(got, want) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if s := string(want); strings.Contains(s, "null") || strings.Contains(s, "quantity") || !strings.Contains(s, `"refresh_revision":7`) {
+	if s := string(want); strings.Contains(s, "null") || strings.Contains(s, "quantity") ||
+		!strings.Contains(s, `"refresh_revision":7`) {
 		t.Errorf("%s", s)
 	}
-	empty := Complete(read(t, Product, change(t, plain, `"status":"draft"`, `"status":"draft","tags":[],"media":[]`)), example())
+	empty := Complete(read(t, Product,
+		change(t, plain, `"status":"draft"`, `"status":"draft","tags":[],"media":[]`)), example())
 	if !strings.Contains(string(empty), `"media":[],"tags":[]`) {
 		t.Errorf("an empty list says none: %s", empty)
 	}

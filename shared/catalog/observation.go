@@ -1,29 +1,32 @@
 package catalog
 
 import (
-	"bytes"
+	"errors"
+	"io"
 	"log/slog"
 	"time"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Observation is one element of operation 4 as read. Exactly one of three holds: it is Rejected and cannot be archived;
-// it is Quarantined and archived; or it is sound, with Content unless it is a delete.
+// Observation is one delivered element as read. Exactly one of three holds: it is Rejected and not archived;
+// it is Quarantined and archived; or it is valid, and has Content unless it is a delete.
 //
-// The slices alias the element that was read. What an observation holds may be buyer data, so it prints as a placeholder.
+// Its slices alias the element. Since it may hold buyer data, it prints as a placeholder.
 type Observation struct {
 	ExternalID      string
 	Entity          Entity
 	Revision        int64     // 1 to MaxRevision
-	Operation       Operation // empty when it is no operation, which is a flaw
+	Operation       Operation // empty when it is not a known operation, which is a violation
 	SourceUpdatedAt time.Time // UTC, microseconds; zero when absent
 
-	Raw      []byte // the value of raw exactly as sent, a null too; nil when there is none
-	Document []byte // the value of document exactly as sent; nil when there is none or null
+	Raw      []byte // the exact bytes of raw, also for null; nil when absent
+	Document []byte // the exact bytes of document; nil when absent or null
 
-	Content     Document  // the document as read; Complete turns it into the canonical bytes
-	Rejected    Rejection // empty unless rejected
-	Quarantined *Flaw     // nil unless quarantined
+	Content     Document        // the document as read; Complete returns its canonical bytes
+	Rejected    RejectionReason // empty unless rejected
+	Quarantined *Violation      // nil unless quarantined
 }
 
 // String hides the content.
@@ -34,20 +37,20 @@ func (o Observation) GoString() string { return o.String() }
 
 // LogValue hides the content.
 func (o Observation) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("entity", string(o.Entity)), slog.String("operation", string(o.Operation)),
+	return slog.GroupValue(slog.String("entity", string(o.Entity)),
+		slog.String("operation", string(o.Operation)),
 		slog.Int64("revision", o.Revision))
 }
 
-// ReadObservation reads one element (spec.md "Observation"; contract, section 3 "Observation"), be it fresh from Split
-// or out of a quarantine. It keeps nothing between elements.
+// ReadObservation reads one element, from Split or out of quarantine. It keeps nothing between elements.
 func ReadObservation(element []byte) Observation {
 	m, ok := readMembers(element)
 	if !ok {
 		return Observation{Rejected: InvalidObservation}
 	}
-	o := Observation{Raw: m.raw.text, Operation: Upsert}
-	if m.document.given() {
-		o.Document = m.document.text
+	o := Observation{Raw: m.byName["raw"].text, Operation: Upsert}
+	if m.byName["document"].present() {
+		o.Document = m.byName["document"].text
 	}
 	if o.Rejected = o.readIdentity(&m); o.Rejected != "" {
 		return o
@@ -62,168 +65,151 @@ func ReadObservation(element []byte) Observation {
 	return o
 }
 
-// readIdentity reads what an observation cannot be archived without.
-func (o *Observation) readIdentity(m *members) Rejection {
+// readIdentity reads the members without which an element is rejected.
+func (o *Observation) readIdentity(m *members) RejectionReason {
 	var ok bool
-	if !m.externalID.given() {
+	if !m.byName["external_id"].present() {
 		return MissingExternalID
 	}
-	if o.ExternalID, ok = m.externalID.said(); !ok || !validExternalID(o.ExternalID) {
+	if o.ExternalID, ok = m.byName["external_id"].string(); !ok || !validExternalID(o.ExternalID) {
 		o.ExternalID = ""
 		return MalformedExternalID
 	}
-	if !m.entity.given() {
+	if !m.byName["entity"].present() {
 		return MissingEntity
 	}
-	name, ok := m.entity.said()
+	name, ok := m.byName["entity"].string()
 	if !ok {
 		return MalformedEntity
 	}
 	if o.Entity, ok = ParseEntity(name); !ok {
 		return MalformedEntity
 	}
-	if !m.revision.given() {
+	if !m.byName["revision"].present() {
 		return MissingRevision
 	}
-	revision, ok := parseInteger(m.revision.text, 1, MaxRevision)
-	if !ok || m.revision.twice {
+	revision, ok := parseInteger(m.byName["revision"].text, 1, MaxRevision)
+	if !ok || m.byName["revision"].twice {
 		return MalformedRevision
 	}
 	o.Revision = revision
 	return ""
 }
 
-// readRest reads the rest and returns its first flaw.
-func (o *Observation) readRest(m *members) *Flaw {
-	if m.operation.given() {
-		name, _ := m.operation.said()
+// readRest reads the other members and returns the first violation.
+func (o *Observation) readRest(m *members) *Violation {
+	if m.byName["operation"].present() {
+		name, _ := m.byName["operation"].string()
 		o.Operation, _ = ParseOperation(name)
 	}
-	if m.sourceUpdatedAt.given() {
-		text, _ := m.sourceUpdatedAt.said()
+	if m.byName["source_updated_at"].present() {
+		text, _ := m.byName["source_updated_at"].string()
 		o.SourceUpdatedAt, _ = parseTime(text)
 	}
 	switch {
-	case m.twice != nil:
-		return (&Flaw{Rule: DuplicateName}).under(m.twice)
+	case m.duplicate != nil:
+		token, _ := pointerToken(m.duplicate)
+		return &Violation{DuplicateName, token}
 	case o.Operation == "":
-		return &Flaw{InvalidOperation, "/operation"}
-	case m.sourceUpdatedAt.given() && o.SourceUpdatedAt.IsZero():
-		return &Flaw{InvalidTime, "/source_updated_at"}
+		return &Violation{InvalidOperation, "/operation"}
+	case m.byName["source_updated_at"].present() && o.SourceUpdatedAt.IsZero():
+		return &Violation{InvalidTime, "/source_updated_at"}
 	case o.Operation == Delete && o.Document != nil:
-		return &Flaw{UnexpectedDocument, "/document"}
+		return &Violation{UnexpectedDocument, "/document"}
 	case o.Operation == Upsert && o.Document == nil:
-		return &Flaw{MissingDocument, "/document"}
+		return &Violation{MissingDocument, "/document"}
 	}
 	if o.Raw != nil {
-		if flaw := judge(o.Raw); flaw != nil {
-			return flaw.under([]byte("raw"))
+		if violation := validate(o.Raw); violation != nil {
+			return violation.under("/raw")
 		}
 	}
 	if o.Document == nil {
 		return nil
 	}
-	content, flaw := ReadDocument(o.Entity, o.Document)
-	if flaw != nil {
-		return flaw.under([]byte("document"))
+	content, violation := ReadDocument(o.Entity, o.Document)
+	if violation != nil {
+		return violation.under("/document")
 	}
 	o.Content = content
 	return nil
 }
 
-// members are the members of an element that mean something.
+// members holds the members of an element by name.
 type members struct {
-	externalID, entity, revision, operation, sourceUpdatedAt, document, raw member
-	twice                                                                   []byte // the first name that was given twice
+	byName    map[string]member
+	duplicate []byte // the first name that occurs twice
 }
 
 type member struct {
-	text  []byte // the exact bytes of the value; of the first one when there are two
+	text  []byte // the exact bytes of the first value
 	twice bool
 }
 
-// given reports whether the member is there; null counts as absent.
-func (m member) given() bool { return m.text != nil && m.text[0] != 'n' }
+// present reports whether the member is there; null counts as absent.
+func (m member) present() bool { return m.text != nil && m.text[0] != 'n' }
 
-// said returns what the string says; false when it is none, cannot be stored, or was given twice.
-func (m member) said() (string, bool) {
+// string returns the text of a string; false when it is not a string, cannot be stored, or occurs twice.
+func (m member) string() (string, bool) {
 	if m.text[0] != '"' || m.twice {
 		return "", false
 	}
-	escaped := bytes.IndexByte(m.text, '\\') >= 0
-	if escapesOf(m.text, escaped) != "" {
-		return "", false
-	}
-	return string(unquote(m.text, escaped)), true
+	text, broken := unquote(m.text)
+	return string(text), broken == ""
 }
 
-// readMembers finds the members of an element; false when it is no JSON object in UTF-8.
-func readMembers(element []byte) (members, bool) {
-	var (
-		m     members
-		s     = scanner{b: element}
-		names = names{text: element}
-		own   = names.open()
-	)
-	if !utf8.Valid(element) || !s.next('{') {
+// readMembers finds the members of an element; false when it is not a JSON object in UTF-8.
+func readMembers(element []byte) (m members, ok bool) {
+	if !utf8.Valid(element) {
 		return m, false
 	}
-	for closed := s.next('}'); !closed; {
-		s.space()
-		at := s.i
-		quoted, escaped, ok := s.member()
-		if !ok {
-			return m, false
-		}
-		s.space()
-		start := s.i
-		if !s.value() {
-			return m, false
-		}
-		if escapesOf(quoted, escaped) == "" { // else nothing can say the name: an unknown member, which is ignored
-			name := unquote(quoted, escaped)
-			m.note(name, element[start:s.i:s.i], names.add(&own, name, at))
-		}
-		if closed = s.next('}'); !closed && !s.next(',') {
-			return m, false
+	if ok = m.read(element, element); !ok {
+		if clipped := clipDepth(element); clipped != nil {
+			m = members{}
+			ok = m.read(element, clipped)
 		}
 	}
-	s.space()
-	return m, s.i == len(element)
+	return m, ok
+}
+
+// read takes the members of the text, which is the element or its clipped copy.
+func (m *members) read(element, text []byte) bool {
+	dec := newDecoder(text, jsontext.AllowDuplicateNames(true))
+	if dec.PeekKind() != '{' {
+		return false
+	}
+	_, err := dec.ReadToken()
+	m.byName = make(map[string]member, 8)
+	for err == nil && dec.PeekKind() != '}' {
+		var quoted, value jsontext.Value
+		if quoted, err = dec.ReadValue(); err != nil {
+			return false
+		}
+		name, broken := unquote(quoted)
+		if value, err = dec.ReadValue(); err != nil {
+			return false
+		}
+		if broken != "" { // neither a known name nor one that a reason can show
+			continue
+		}
+		end := dec.InputOffset()
+		m.note(name, element[end-int64(len(value)):end:end])
+	}
+	if _, err = dec.ReadToken(); err != nil {
+		return false
+	}
+	_, err = dec.ReadToken()
+	return errors.Is(err, io.EOF)
 }
 
 // note keeps one member.
-func (m *members) note(name, value []byte, first bool) {
-	if !first && m.twice == nil {
-		m.twice = name
-	}
-	known := m.known(string(name))
-	switch {
-	case known == nil:
-	case known.text != nil:
-		known.twice = true
-	default:
+func (m *members) note(name, value []byte) {
+	known, twice := m.byName[string(name)]
+	if !twice {
 		known.text = value
+	} else if m.duplicate == nil {
+		m.duplicate = name
 	}
-}
-
-func (m *members) known(name string) *member {
-	switch name {
-	case "external_id":
-		return &m.externalID
-	case "entity":
-		return &m.entity
-	case "revision":
-		return &m.revision
-	case "operation":
-		return &m.operation
-	case "source_updated_at":
-		return &m.sourceUpdatedAt
-	case "document":
-		return &m.document
-	case "raw":
-		return &m.raw
-	default:
-		return nil
-	}
+	known.twice = twice
+	m.byName[string(name)] = known
 }

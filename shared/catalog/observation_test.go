@@ -23,7 +23,8 @@ func TestReadObservation(t *testing.T) {
 	if want := time.Date(2026, 2, 3, 7, 5, 6, 123456000, time.UTC); !o.SourceUpdatedAt.Equal(want) {
 		t.Errorf("source_updated_at %v, want %v", o.SourceUpdatedAt, want)
 	}
-	if string(o.Raw) != `[1, 1.0 , {"b":1,"a":"\u00e9"} ]` || string(o.Document) != `{"name" : {"es":"Ropa"}}` {
+	if string(o.Raw) != `[1, 1.0 , {"b":1,"a":"\u00e9"} ]` ||
+		string(o.Document) != `{"name" : {"es":"Ropa"}}` {
 		t.Errorf("spans: raw %s document %s", o.Raw, o.Document)
 	}
 	if d, ok := o.Content.(*TaxonomyNodeDocument); !ok || d.Name["es"] != "Ropa" {
@@ -42,16 +43,17 @@ func TestReadObservationWithout(t *testing.T) {
 	}
 	head := `{"external_id":"a","entity":"category","revision":1`
 	f(head+`,"document":`+soundCategory+`}`, Upsert, "", true)
-	f(head+`,"document":`+soundCategory+`,"operation":null,"source_updated_at":null,"raw":null}`, Upsert, "null", true)
+	f(head+`,"document":`+soundCategory+`,"operation":null,"source_updated_at":null,"raw":null}`, Upsert,
+		"null", true)
 	f(head+`,"operation":"delete"}`, Delete, "", false)
 	f(head+`,"operation":"delete","document":null,"raw":""}`, Delete, `""`, false)
-	// The raw of the first unknown names is no matter of ours.
+	// Malformed unknown names are ignored.
 	f(head+`,"\ud800":1,"\ud800":2,"operation":"delete"}`, Delete, "", false)
 }
 
 func TestRejections(t *testing.T) {
-	seen := make(map[Rejection]bool)
-	f := func(element string, want Rejection) {
+	seen := make(map[RejectionReason]bool)
+	f := func(element string, want RejectionReason) {
 		t.Helper()
 		o := ReadObservation([]byte(element))
 		if o.Rejected != want || o.Quarantined != nil || o.Content != nil {
@@ -59,7 +61,8 @@ func TestRejections(t *testing.T) {
 		}
 		seen[want] = true
 	}
-	for _, element := range []string{`1`, `null`, `"a"`, `[]`, `[{}]`, `true`, ``, `{`, `{"a":1,}`, `{"a":1}x`, `{"a"}`} {
+	for _, element := range []string{`1`, `null`, `"a"`, `[]`, `[{}]`, `true`, ``, `{`, `{"a":1,}`,
+		`{"a":1}x`, `{"a"}`} {
 		f(element, InvalidObservation)
 	}
 	f(`{}`, MissingExternalID)
@@ -71,21 +74,24 @@ func TestRejections(t *testing.T) {
 	}
 	f(`{"external_id":"a","revision":1}`, MissingEntity)
 	f(`{"external_id":"a","entity":null,"revision":1}`, MissingEntity)
-	for _, entity := range []string{`""`, `"Product"`, `"products"`, `1`, `{}`, `"product\u0000"`, `"product","entity":"order"`} {
+	for _, entity := range []string{`""`, `"Product"`, `"products"`, `1`, `{}`, `"product\u0000"`,
+		`"product","entity":"order"`} {
 		f(`{"external_id":"a","entity":`+entity+`,"revision":1}`, MalformedEntity)
 	}
 	f(`{"external_id":"a","entity":"order"}`, MissingRevision)
 	f(`{"external_id":"a","entity":"order","revision":null}`, MissingRevision)
-	for _, revision := range []string{`0`, `-0`, `-1`, `1.0`, `1e0`, `1E2`, `"1"`, `9007199254740992`, `99999999999999999999`,
+	for _, revision := range []string{`0`, `-0`, `-1`, `1.0`, `1e0`, `1E2`, `"1"`, `9007199254740992`,
+		`99999999999999999999`,
 		`{}`, `true`, `1,"revision":2`} {
 		f(`{"external_id":"a","entity":"order","revision":`+revision+`}`, MalformedRevision)
 	}
-	for _, r := range Rejections() {
+	for _, r := range allRejections() {
 		if !seen[r] {
 			t.Errorf("no case for %s", r)
 		}
 	}
-	longest := `{"external_id":"` + strings.Repeat("é", MaxExternalID) + `","entity":"order","revision":1,"operation":"delete"}`
+	longest := `{"external_id":"` + strings.Repeat("é", MaxExternalID) +
+		`","entity":"order","revision":1,"operation":"delete"}`
 	if o := ReadObservation([]byte(longest)); o.Rejected != "" || o.Quarantined != nil {
 		t.Errorf("the longest external id: %q %v", o.Rejected, o.Quarantined)
 	}
@@ -94,7 +100,8 @@ func TestRejections(t *testing.T) {
 func TestQuarantine(t *testing.T) {
 	f := func(entity, members, want string) {
 		t.Helper()
-		o := ReadObservation([]byte(`{"external_id":"a","entity":"` + entity + `","revision":1,` + members + `}`))
+		o := ReadObservation([]byte(`{"external_id":"a","entity":"` + entity + `","revision":1,` + members +
+			`}`))
 		if o.Rejected != "" || o.Quarantined == nil || o.Content != nil {
 			t.Errorf("%.200s: %q %v", members, o.Rejected, o.Quarantined)
 			return
@@ -121,10 +128,12 @@ func TestQuarantine(t *testing.T) {
 	f("category", `"document":{"name":{"es":"a"},"name":{"es":"b"}}`, "duplicate_name at /document/name")
 	f("category", `"document":{"name":{"es":"a","\u0065s":"b"}}`, "duplicate_name at /document/name/es")
 	f("category", `"document":{"name":{"es":"a\u0000"}}`, "nul_character at /document/name/es")
-	f("category", `"document":{"name":{"es":"a"},"x":[1,{"y":"\ud800"}]}`, "lone_surrogate at /document/x/1/y")
+	f("category", `"document":{"name":{"es":"a"},"x":[1,{"y":"\ud800"}]}`,
+		"lone_surrogate at /document/x/1/y")
 	f("category", `"document":{"name":{"es":"\udc00"}}`, "lone_surrogate at /document/name/es")
 	f("category", `"document":{"name":{"es":"\ud83d\u0041"}}`, "lone_surrogate at /document/name/es")
-	f("category", `"document":{"name":{"es":"a"},"x":[1e400,-1e-400,1e401]}`, "huge_exponent at /document/x/2")
+	f("category", `"document":{"name":{"es":"a"},"x":[1e400,-1e-400,1e401]}`,
+		"huge_exponent at /document/x/2")
 	f("category", doc+`,"raw":{"a":1E-00000401}`, "huge_exponent at /raw/a")
 	f("category", doc+`,"raw":"\u0000"`, "nul_character at /raw")
 	f("category", doc+`,"raw":{"a\u0000":1}`, "nul_character at /raw")
@@ -135,7 +144,8 @@ func TestQuarantine(t *testing.T) {
 	f("category", doc+`,"raw":`+deep, "too_deep at /raw"+strings.Repeat("/0", 32))
 	f("category", `"operation":"delete","raw":`+strings.Repeat("[", 100_000)+strings.Repeat("]", 100_000),
 		"too_deep at /raw"+strings.Repeat("/0", 32))
-	f("category", `"document":{"name":{"es":"a"},"x":`+deep[1:len(deep)-1]+`}`, "too_deep at /document/x"+strings.Repeat("/0", 31))
+	f("category", `"document":{"name":{"es":"a"},"x":`+deep[1:len(deep)-1]+`}`, "too_deep at /document/x"+
+		strings.Repeat("/0", 31))
 }
 
 func TestBoundsThatHold(t *testing.T) {
@@ -172,8 +182,10 @@ func TestReasonsOfOrdersHoldNoBuyerData(t *testing.T) {
 	f(`"raw":{"status":"\u0000"}`, "missing_document at /document")
 	f(`"operation":"delete","raw":{"status":"\u0000"}`, "nul_character at /raw")
 	f(`"ana@example.com":1,"ana@example.com":1`, "duplicate_name")
-	f(`"document":{"status":"open","currency":"ARS","total":{"amount":"1,5"}}`, "invalid_amount at /document/total/amount")
-	f(`"document":`+strings.Replace(soundOrder, `"unit_price":{"amount":"1500.00"`, `"unit_price":{"amount":"x"`, 1),
+	f(`"document":{"status":"open","currency":"ARS","total":{"amount":"1,5"}}`,
+		"invalid_amount at /document/total/amount")
+	f(`"document":`+strings.Replace(soundOrder, `"unit_price":{"amount":"1500.00"`,
+		`"unit_price":{"amount":"x"`, 1),
 		"invalid_amount at /document/lines/0/unit_price/amount")
 }
 
@@ -184,11 +196,19 @@ func TestNothingPrintsAnOrder(t *testing.T) {
 	}
 	d := o.Content.(*OrderDocument)
 	var log strings.Builder
-	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "observation", o, "pointer", &o, "order", d, "value", *d)
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "observation", o, "pointer", &o, "order", d, "value",
+		*d)
 	printed := log.String() + fmt.Sprintf("%v %+v %#v %s %v %+v %#v", o, &o, o, o, d, *d, *d)
 	for _, secret := range []string{"ana@example.com", "1500.00", "97 110 97"} {
 		if strings.Contains(printed, secret) {
 			t.Errorf("%s is printed: %s", secret, printed)
 		}
 	}
+}
+
+// allRejections lists all reasons.
+func allRejections() []RejectionReason {
+	return []RejectionReason{InvalidObservation, MissingExternalID, MalformedExternalID, MissingEntity,
+		MalformedEntity,
+		MissingRevision, MalformedRevision}
 }

@@ -8,7 +8,7 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// OrderLine is one position of an order.
+// OrderLine is one line of an order.
 type OrderLine struct {
 	ItemID            ident.ItemID    `json:"item_id"`
 	ItemExternalID    string          `json:"item_external_id"`
@@ -18,8 +18,8 @@ type OrderLine struct {
 	UnitPrice         Money           `json:"unit_price"`
 }
 
-// OrderDocument is the document of entity order (contract, section 3 "Custom documents"). It holds buyer data: it is
-// never logged, cached, or part of a metric or an error, and it prints as a placeholder.
+// OrderDocument is the document of entity order. It holds buyer data: it is never logged, cached, or part of
+// a metric or an error, and prints as a placeholder.
 type OrderDocument struct {
 	OrderID       OrderID         `json:"order_id"`
 	ExternalID    string          `json:"external_id"`
@@ -30,7 +30,7 @@ type OrderDocument struct {
 	Total         Money           `json:"total"`
 	Lines         []OrderLine     `json:"lines"`
 	PlacedAt      time.Time       `json:"placed_at"`       // UTC, microseconds
-	Buyer         json.RawMessage `json:"buyer,omitempty"` // an object of free shape in canonical form
+	Buyer         json.RawMessage `json:"buyer,omitempty"` // an object of any shape in canonical form
 }
 
 // WithoutBuyer returns the canonical bytes of an order without its buyer.
@@ -70,12 +70,12 @@ func (d *OrderDocument) complete(id Identity) {
 
 func (d *OrderDocument) write(w *writer) {
 	w.open('{')
-	w.word("order_id", string(d.OrderID))
-	w.word("external_id", d.ExternalID)
-	w.word("number", d.Number)
-	w.word("status", d.Status)
-	w.word("payment_status", d.PaymentStatus)
-	w.word("currency", d.Currency)
+	w.textMember("order_id", string(d.OrderID))
+	w.textMember("external_id", d.ExternalID)
+	w.textMember("number", d.Number)
+	w.textMember("status", d.Status)
+	w.textMember("payment_status", d.PaymentStatus)
+	w.textMember("currency", d.Currency)
 	w.money("total", &d.Total)
 	w.name("lines")
 	w.open('[')
@@ -93,10 +93,10 @@ func (d *OrderDocument) write(w *writer) {
 
 func (l *OrderLine) write(w *writer) {
 	w.open('{')
-	w.word("item_id", string(l.ItemID))
-	w.word("item_external_id", l.ItemExternalID)
-	w.word("variant_id", string(l.VariantID))
-	w.word("variant_external_id", l.VariantExternalID)
+	w.textMember("item_id", string(l.ItemID))
+	w.textMember("item_external_id", l.ItemExternalID)
+	w.textMember("variant_id", string(l.VariantID))
+	w.textMember("variant_external_id", l.VariantExternalID)
 	w.integer("quantity", l.Quantity)
 	w.money("unit_price", &l.UnitPrice)
 	w.close('}')
@@ -105,8 +105,8 @@ func (l *OrderLine) write(w *writer) {
 func readOrder(r *reader, root int) *OrderDocument {
 	d := &OrderDocument{
 		Number:        r.number(r.get(root, "number")),
-		Status:        r.filled(r.need(root, "status"), InvalidStatus),
-		PaymentStatus: r.word(r.get(root, "payment_status"), InvalidStatus),
+		Status:        r.nonEmpty(r.need(root, "status"), InvalidStatus),
+		PaymentStatus: r.shortText(r.get(root, "payment_status"), InvalidStatus),
 		Currency:      r.currency(r.need(root, "currency")),
 		Total:         r.money(r.need(root, "total")),
 		Lines:         []OrderLine{},
@@ -123,6 +123,6 @@ func readOrder(r *reader, root int) *OrderDocument {
 		})
 	}
 	d.PlacedAt = r.time(r.need(root, "placed_at"))
-	d.Buyer = r.free(r.get(root, "buyer"), maxBuyer)
+	d.Buyer = r.freeForm(r.get(root, "buyer"), maxBuyer)
 	return d
 }

@@ -1,8 +1,12 @@
 package catalog
 
 import (
-	"strconv"
+	"bytes"
+	"errors"
+	"io"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 const (
@@ -10,166 +14,164 @@ const (
 	maxExponent = 400
 )
 
-// parser reads a text strictly: beside the grammar, the rules for depth, names, escapes and exponents hold.
-type parser struct {
-	scanner
-	keep  bool   // build nodes; without, the text is judged only
-	nodes []node // of the tree
-	names names
+// parse returns the tree of the text, or its first violation.
+func parse(text []byte) (*tree, *Violation) {
+	t := &tree{text: text, nodes: make([]node, 0, 16+len(text)/16)}
+	if violation := walk(text, t.add); violation != nil {
+		return nil, violation
+	}
+	return t, nil
 }
 
-// parse returns the tree of the text, or its first flaw.
-func parse(text []byte) (*tree, *Flaw) {
-	p := parser{scanner: scanner{b: text}, names: names{text: text}, keep: true, nodes: make([]node, 0, 16+len(text)/16)}
-	if flaw := p.whole(); flaw != nil {
-		return nil, flaw
-	}
-	return &tree{text: text, nodes: p.nodes}, nil
-}
+// validate returns the first violation of the text without building a tree.
+func validate(text []byte) *Violation { return walk(text, func(node, int) {}) }
 
-// judge returns the first flaw of the text without building anything.
-func judge(text []byte) *Flaw {
-	p := parser{scanner: scanner{b: text}, names: names{text: text}}
-	return p.whole()
-}
-
-func (p *parser) whole() *Flaw {
-	if !utf8.Valid(p.b) {
-		return &Flaw{Rule: InvalidJSON}
+// walk reads the text and returns its first violation of the grammar or of the rules for depth, names,
+// escapes and exponents. It passes each scalar, name, opening and closing to add; depth counts the containers
+// around it.
+func walk(text []byte, add func(n node, depth int)) *Violation {
+	if !utf8.Valid(text) {
+		return &Violation{Rule: InvalidJSON}
 	}
-	if flaw := p.any(0); flaw != nil {
-		return flaw
+	dec := newDecoder(text, jsontext.AllowDuplicateNames(false))
+	for first := true; first || dec.StackDepth() > 0; first = false {
+		if violation := step(dec, add); violation != nil {
+			return violation
+		}
 	}
-	if p.space(); p.i != len(p.b) {
-		return &Flaw{Rule: InvalidJSON}
+	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return &Violation{Rule: InvalidJSON}
 	}
 	return nil
 }
 
-// any takes a value that lies in depth containers.
-func (p *parser) any(depth int) *Flaw {
-	c := p.peek()
-	if c != '{' && c != '[' {
-		return p.leaf(c)
-	}
-	if depth == maxDepth {
-		return &Flaw{Rule: TooDeep}
-	}
-	n := len(p.nodes)
-	p.add(node{kind: c, start: int32(p.i)})
-	p.i++
-	var flaw *Flaw
-	if c == '{' {
-		flaw = p.members(depth + 1)
-	} else {
-		flaw = p.elements(depth + 1)
-	}
-	if flaw == nil && p.keep {
-		p.nodes[n].end, p.nodes[n].after = int32(p.i), int32(len(p.nodes))
-	}
-	return flaw
+// newDecoder returns a decoder that reads the text in place. The caller has checked that the text is UTF-8;
+// with AllowInvalidUTF8 the decoder takes escaped lone surrogates too, for which the package has a rule of
+// its own.
+func newDecoder(text []byte, opts ...jsontext.Options) *jsontext.Decoder {
+	return jsontext.NewDecoder(bytes.NewBuffer(text), append(opts, jsontext.AllowInvalidUTF8(true))...)
 }
 
-func (p *parser) elements(depth int) *Flaw {
-	if p.next(']') {
-		return nil
-	}
-	for index := 0; ; index++ {
-		if flaw := p.any(depth); flaw != nil {
-			return flaw.under(strconv.AppendInt(nil, int64(index), 10))
+// step reads one of them.
+func step(dec *jsontext.Decoder, add func(n node, depth int)) *Violation {
+	depth := dec.StackDepth()
+	n := node{kind: byte(dec.PeekKind())}
+	switch n.kind {
+	case '{', '[', '}', ']':
+		if _, err := dec.ReadToken(); err != nil {
+			return violationOf(err)
 		}
-		if p.next(']') {
-			return nil
+		n.end = int32(dec.InputOffset())
+		n.start = n.end - 1
+		if depth == maxDepth && (n.kind == '{' || n.kind == '[') {
+			return &Violation{TooDeep, printable(dec.StackPointer())}
 		}
-		if !p.next(',') {
-			return &Flaw{Rule: InvalidJSON}
+	default:
+		container, count := dec.StackIndex(depth)
+		value, err := dec.ReadValue()
+		if err != nil {
+			return violationOf(err)
 		}
-	}
-}
-
-func (p *parser) members(depth int) *Flaw {
-	if p.next('}') {
-		return nil
-	}
-	seen := p.names.open()
-	defer p.names.close(&seen)
-	for {
-		p.space()
-		start := p.i
-		quoted, escaped, ok := p.member()
-		if !ok {
-			return &Flaw{Rule: InvalidJSON}
-		}
-		if rule := escapesOf(quoted, escaped); rule != "" {
-			return &Flaw{Rule: rule} // the name cannot be part of a pointer
-		}
-		name := unquote(quoted, escaped)
-		if !p.names.add(&seen, name, start) {
-			return (&Flaw{Rule: DuplicateName}).under(name)
-		}
-		p.add(node{kind: '"', escaped: escaped, start: int32(start), end: int32(start + len(quoted)), after: int32(len(p.nodes) + 1)})
-		if flaw := p.any(depth); flaw != nil {
-			return flaw.under(name)
-		}
-		if p.next('}') {
-			return nil
-		}
-		if !p.next(',') {
-			return &Flaw{Rule: InvalidJSON}
+		n.end = int32(dec.InputOffset())
+		n.start = n.end - int32(len(value))
+		n.escaped = n.kind == '"' && bytes.IndexByte(value, '\\') >= 0
+		if rule := scalarRule(n, value); rule != "" {
+			pointer := dec.StackPointer()
+			// a malformed name cannot be part of a pointer
+			if isName := container == '{' && count%2 == 0; isName {
+				pointer = pointer.Parent()
+			}
+			return &Violation{rule, printable(pointer)}
 		}
 	}
-}
-
-// leaf takes a scalar that starts with c.
-func (p *parser) leaf(c byte) *Flaw {
-	start := p.i
-	escaped, ok := p.text()
-	if c != '"' {
-		ok = p.scalar()
-	}
-	if !ok {
-		return &Flaw{Rule: InvalidJSON}
-	}
-	text := p.b[start:p.i]
-	if c == '-' || c >= '0' && c <= '9' {
-		c = '0'
-		if exponentHuge(text) {
-			return &Flaw{Rule: HugeExponent}
-		}
-	}
-	if rule := escapesOf(text, escaped); rule != "" {
-		return &Flaw{Rule: rule}
-	}
-	p.add(node{kind: c, escaped: escaped, start: int32(start), end: int32(p.i), after: int32(len(p.nodes) + 1)})
+	add(n, depth)
 	return nil
 }
 
-func (p *parser) add(n node) {
-	if p.keep {
-		p.nodes = append(p.nodes, n)
+// violationOf translates an error of the decoder.
+func violationOf(err error) *Violation {
+	var syntax *jsontext.SyntacticError
+	if errors.As(err, &syntax) && errors.Is(err, jsontext.ErrDuplicateName) {
+		return &Violation{DuplicateName, printable(syntax.JSONPointer)}
 	}
+	return &Violation{Rule: InvalidJSON}
 }
 
-func escapesOf(quoted []byte, escaped bool) Rule {
-	if !escaped {
-		return ""
+// scalarRule returns the rule that a scalar violates, or "".
+func scalarRule(n node, value []byte) Rule {
+	switch {
+	case n.kind == '0' && exponentHuge(value):
+		return HugeExponent
+	case n.escaped:
+		_, rule := unquote(value)
+		return rule
 	}
-	return escapesBroken(quoted)
+	return ""
 }
 
-// exponentHuge reports whether the exponent of a number, if any, is beyond the bound.
+// exponentHuge reports whether a number has an exponent beyond the bound.
 func exponentHuge(number []byte) bool {
-	for i, c := range number {
-		if c|0x20 != 'e' {
+	i := bytes.IndexAny(number, "eE")
+	if i < 0 {
+		return false
+	}
+	exponent := 0
+	for _, digit := range number[i+1:] {
+		if digit >= '0' && exponent <= maxExponent {
+			exponent = exponent*10 + int(digit-'0')
+		}
+	}
+	return exponent > maxExponent
+}
+
+// unquote returns the text of a JSON string, or the rule that one of its escapes violates.
+func unquote(quoted []byte) ([]byte, Rule) {
+	if inner := quoted[1 : len(quoted)-1]; bytes.IndexByte(inner, '\\') < 0 {
+		return inner, ""
+	}
+	text, err := jsontext.AppendUnquote(nil, quoted)
+	nul, replaced := bytes.IndexByte(text, 0), bytes.Index(text, []byte("\ufffd"))
+	switch {
+	case err != nil && (nul < 0 || replaced < nul):
+		return nil, LoneSurrogate
+	case nul >= 0:
+		return nil, NULCharacter
+	}
+	return text, ""
+}
+
+// maxNesting is just below the nesting that jsontext refuses (10,000).
+const maxNesting = 9_990
+
+// clipDepth returns a copy of the text in which spaces replace what lies in more than maxNesting containers,
+// at the same offsets; nil when nothing does. So one element with extreme nesting violates TooDeep by itself
+// and does not spoil the batch that it came with.
+func clipDepth(text []byte) []byte {
+	var clipped []byte
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		first, inside := i, depth > maxNesting
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[', c == '{':
+			depth++
+		case c == ']', c == '}':
+			depth--
+			inside = depth > maxNesting
+		}
+		if !inside {
 			continue
 		}
-		exponent := 0
-		for _, digit := range number[i+1:] {
-			if digit >= '0' && exponent <= maxExponent {
-				exponent = exponent*10 + int(digit-'0')
-			}
+		if clipped == nil {
+			clipped = bytes.Clone(text)
 		}
-		return exponent > maxExponent
+		for j := first; j <= min(i, len(text)-1); j++ {
+			clipped[j] = ' '
+		}
 	}
-	return false
+	return clipped
 }

@@ -26,9 +26,10 @@ func (a *CatalogAggregate) complete(id Identity) {
 }
 
 func readProduct(r *reader, root int) *CatalogAggregate {
-	a := &CatalogAggregate{Item: readItem(r, r.object(r.need(root, "item"))), Variants: []Variant{}, Availability: []Availability{}}
+	a := &CatalogAggregate{Item: readItem(r, r.object(r.need(root, "item"))), Variants: []Variant{},
+		Availability: []Availability{}}
 	list := r.need(root, "variants")
-	given := make(map[string]string) // our ids that came with the document → external ids
+	byVariantID := make(map[string]string) // variant_id in the document → external id
 	known := make(map[string]bool)
 	for n := range r.each(list, maxVariants) {
 		v := readVariant(r, r.object(n))
@@ -37,27 +38,28 @@ func readProduct(r *reader, root int) *CatalogAggregate {
 		}
 		known[v.ExternalID] = true
 		a.Variants = append(a.Variants, v)
-		if label := r.label(n); label != "" {
-			given[label] = v.ExternalID
+		if id := r.documentVariantID(n); id != "" {
+			byVariantID[id] = v.ExternalID
 		}
 	}
-	if r.flaw == nil && len(a.Variants) == 0 {
+	if r.violation == nil && len(a.Variants) == 0 {
 		r.fail(list, TooFew)
 	}
 	for n := range r.each(r.get(root, "availability"), maxAvailable) {
-		a.Availability = append(a.Availability, readAvailability(r, r.object(n), known, given))
+		a.Availability = append(a.Availability, readAvailability(r, r.object(n), known, byVariantID))
 	}
 	return a
 }
 
-// label returns the variant_id that came with a variant or an availability. It is no identifier of ours and ends up
-// nowhere: it lets a document that we completed be delivered again, in which availability has no other name for a variant.
-func (r *reader) label(n int) string {
+// documentVariantID returns the variant_id that came with a variant or an availability. It is not one of our
+// ids and is not kept: it allows a document that we completed to be delivered again, in which an availability
+// has no other reference to its variant.
+func (r *reader) documentVariantID(n int) string {
 	n = r.get(n, "variant_id")
 	if n == absent || r.kind(n) != '"' {
 		return ""
 	}
-	if s := string(r.tree.said(n)); ident.Valid(ident.Variant, s) {
+	if s := string(r.tree.string(n)); ident.Valid(ident.Variant, s) {
 		return s
 	}
 	return ""
@@ -67,11 +69,11 @@ func readItem(r *reader, n int) Item {
 	item := Item{
 		Title:         r.localized(r.need(n, "title")),
 		Status:        r.status(r.need(n, "status"), Active, Hidden, Draft),
-		SourceVersion: r.word(r.get(n, "source_version"), WrongType),
+		SourceVersion: r.shortText(r.get(n, "source_version"), WrongType),
 		Description:   r.localized(r.get(n, "description")),
 		Handles:       r.localized(r.get(n, "handles")),
 		URLs:          r.localizedURLs(r.get(n, "urls")),
-		Brand:         r.word(r.get(n, "brand"), WrongType),
+		Brand:         r.shortText(r.get(n, "brand"), WrongType),
 		FreeShipping:  r.boolean(r.get(n, "free_shipping")),
 	}
 	if media := r.object(r.get(n, "primary_media")); media != absent {
@@ -79,7 +81,7 @@ func readItem(r *reader, n int) Item {
 		item.PrimaryMedia = &m
 	}
 	item.Media = list(r, r.get(n, "media"), maxList, func(n int) Media { return readMedia(r, r.object(n)) })
-	item.Tags = list(r, r.get(n, "tags"), maxList, func(n int) string { return r.word(n, WrongType) })
+	item.Tags = list(r, r.get(n, "tags"), maxList, func(n int) string { return r.shortText(n, WrongType) })
 	item.Taxonomy = list(r, r.get(n, "taxonomy"), maxList, func(n int) TaxonomyRef {
 		n = r.object(n)
 		return TaxonomyRef{
@@ -91,7 +93,7 @@ func readItem(r *reader, n int) Item {
 	return item
 }
 
-// list returns the elements of an array as read, nil when it is absent.
+// list returns the elements of an array, nil when absent.
 func list[T any](r *reader, n, most int, read func(n int) T) []T {
 	if n == absent {
 		return nil
@@ -111,7 +113,7 @@ func readVariant(r *reader, n int) Variant {
 	v := Variant{
 		ExternalID:       r.externalID(r.need(n, "external_id")),
 		Status:           r.status(r.get(n, "status"), Active, Hidden),
-		SKU:              r.word(r.get(n, "sku"), WrongType),
+		SKU:              r.shortText(r.get(n, "sku"), WrongType),
 		Title:            r.localized(r.get(n, "title")),
 		Price:            readPrice(r, r.get(n, "price")),
 		PromotionalPrice: readPrice(r, r.get(n, "promotional_price")),
@@ -131,14 +133,14 @@ func readPrice(r *reader, n int) *Money {
 	return &m
 }
 
-func readAvailability(r *reader, n int, known map[string]bool, given map[string]string) Availability {
+func readAvailability(r *reader, n int, known map[string]bool, byVariantID map[string]string) Availability {
 	v := Availability{
 		VariantExternalID: r.externalID(r.get(n, "variant_external_id")),
-		Sellable:          r.word(r.get(n, "sellable"), WrongType),
+		Sellable:          r.shortText(r.get(n, "sellable"), WrongType),
 		AsOf:              r.time(r.get(n, "as_of")),
 	}
 	if v.VariantExternalID == "" {
-		if v.VariantExternalID = given[r.label(n)]; v.VariantExternalID == "" {
+		if v.VariantExternalID = byVariantID[r.documentVariantID(n)]; v.VariantExternalID == "" {
 			r.need(n, "variant_external_id")
 		}
 	} else if !known[v.VariantExternalID] {

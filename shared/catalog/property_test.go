@@ -14,14 +14,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A document in the making: maps, slices, strings, json.Number, bool and nil.
+// A generated document consists of maps, slices, strings, json.Number, bool and nil.
 type (
 	object  map[string]any
 	strange map[string]any // an object that takes no further members: languages, the buyer
 )
 
 func texts() *rapid.Generator[string] {
-	return rapid.StringOfN(rapid.OneOf(rapid.RuneFrom([]rune("ab{}[]:,\"\\/\b\f\n\r\t\x01\x7f\u2028é€😀 ")), rapid.Rune()), 0, 12, -1).
+	return rapid.StringOfN(rapid.OneOf(rapid.RuneFrom([]rune("ab{}[]:,\"\\/\b\f\n\r\t\x01\x7f\u2028é€😀 ")),
+		rapid.Rune()), 0, 12, -1).
 		Filter(func(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") })
 }
 
@@ -42,7 +43,7 @@ func urls() *rapid.Generator[string] {
 	return rapid.SampledFrom([]string{"https://a.example/é?b=1", "http://a.example"})
 }
 
-// maybe draws an optional member: there, null, or absent.
+// maybe draws an optional member: present, null, or absent.
 func maybe[T any](t *rapid.T, o object, name string, g *rapid.Generator[T]) {
 	switch rapid.IntRange(0, 3).Draw(t, name+"?") {
 	case 0:
@@ -87,7 +88,8 @@ func products() *rapid.Generator[any] {
 		maybe(t, o, "alt", text)
 	})
 	return objects(func(t *rapid.T, o object) {
-		item := object{"title": text.Draw(t, "title"), "status": rapid.SampledFrom([]string{"active", "hidden", "draft"}).Draw(t, "status")}
+		item := object{"title": text.Draw(t, "title"),
+			"status": rapid.SampledFrom([]string{"active", "hidden", "draft"}).Draw(t, "status")}
 		for _, name := range []string{"description", "handles"} {
 			maybe(t, item, name, text)
 		}
@@ -161,7 +163,8 @@ func documents(e Entity) *rapid.Generator[any] {
 	return map[Entity]*rapid.Generator[any]{Product: products(), Category: categories(), Order: orders()}[e]
 }
 
-// render writes a document in one of its many forms: members in any order, any white space, any escapes, unknown members.
+// render writes a document in one of its many forms: members in any order, any white space, any escapes,
+// unknown members.
 func render(t *rapid.T, b *bytes.Buffer, v any) {
 	space(t, b)
 	defer space(t, b)
@@ -169,8 +172,10 @@ func render(t *rapid.T, b *bytes.Buffer, v any) {
 	case object:
 		members := maps.Clone(map[string]any(v))
 		if rapid.IntRange(0, 4).Draw(t, "unknown?") == 0 {
-			members[rapid.SampledFrom([]string{"x", "item_id", "variant_id", "refresh_revision", "Status"}).Draw(t, "unknown")] =
-				rapid.SampledFrom([]any{nil, "u", json.Number("1"), []any{}, strange{"a": true}}).Draw(t, "value")
+			members[rapid.SampledFrom([]string{"x", "item_id", "variant_id", "refresh_revision",
+				"Status"}).Draw(t, "unknown")] =
+				rapid.SampledFrom([]any{nil, "u", json.Number("1"), []any{}, strange{"a": true}}).Draw(t,
+					"value")
 		}
 		renderMembers(t, b, members)
 	case strange:
@@ -232,9 +237,9 @@ func TestDigestDependsOnContentAlone(t *testing.T) {
 			for i := range digests {
 				var b bytes.Buffer
 				render(t, &b, document)
-				d, flaw := ReadDocument(e, b.Bytes())
-				if flaw != nil {
-					t.Fatalf("%v: %s", flaw, b.Bytes())
+				d, violation := ReadDocument(e, b.Bytes())
+				if violation != nil {
+					t.Fatalf("%v: %s", violation, b.Bytes())
 				}
 				canonical := Complete(d, example())
 				digests[i] = Digest(canonical)
@@ -256,9 +261,9 @@ type failer interface {
 // checkIdempotent reads canonical bytes as a document and completes it again: the same bytes.
 func checkIdempotent(t failer, e Entity, canonical []byte) {
 	t.Helper()
-	d, flaw := ReadDocument(e, canonical)
-	if flaw != nil {
-		t.Fatalf("%v in canonical bytes: %s", flaw, canonical)
+	d, violation := ReadDocument(e, canonical)
+	if violation != nil {
+		t.Fatalf("%v in canonical bytes: %s", violation, canonical)
 		return
 	}
 	if again := Complete(d, example()); !bytes.Equal(again, canonical) {
@@ -275,13 +280,13 @@ func checkIdempotent(t failer, e Entity, canonical []byte) {
 	}
 }
 
-// checkStorable demands what PostgreSQL demands of text and json, and of jsonb beyond that.
+// checkStorable checks what PostgreSQL requires of text, json and jsonb.
 func checkStorable(t failer, b []byte) {
 	t.Helper()
 	if !json.Valid(b) || !utf8.Valid(b) || bytes.IndexByte(b, 0) >= 0 {
 		t.Fatalf("cannot be stored: %q", b)
 	}
-	if flaw := judge(b); flaw != nil { // neither \u0000 nor half a pair, shallow, no huge number
-		t.Fatalf("cannot be stored: %v", flaw)
+	if violation := validate(b); violation != nil { // neither \u0000 nor half a pair, shallow, no huge number
+		t.Fatalf("cannot be stored: %v", violation)
 	}
 }

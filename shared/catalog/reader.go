@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of a document. They are far above what the providers that we know allow.
+// Bounds of a document. They are far above the limits of the known platforms.
 const (
 	// MaxDocument bounds the bytes of a document.
 	MaxDocument = 4 << 20
@@ -25,37 +25,37 @@ const (
 	maxBuyer     = 64 << 10
 	maxLanguages = 200
 	maxVariants  = 5000
-	maxAvailable = 20000 // a variant may be told of more than once
+	maxAvailable = 20000 // a variant may have more than one availability
 	maxLines     = 5000
 	maxList      = 1000 // media, tags, taxonomy, attributes
 )
 
-// absent is the place of a member that is not there, or null.
+// absent is the node index of a member that is missing or null.
 const absent = -1
 
-// reader takes values out of a tree by the rules of the documents. It keeps the first flaw; after it every method
-// returns a zero value, so that a document reads from top to bottom without asking.
+// reader takes values out of a tree by the rules of the documents. It keeps the first violation; after it all
+// methods return zero values, so the callers need no error checks.
 type reader struct {
-	tree *tree
-	flaw *Flaw
+	tree      *tree
+	violation *Violation
 }
 
 func (r *reader) fail(n int, rule Rule) {
-	if r.flaw == nil {
-		r.flaw = &Flaw{Rule: rule, Pointer: r.tree.pointer(n)}
+	if r.violation == nil {
+		r.violation = &Violation{Rule: rule, Pointer: r.tree.pointer(n)}
 	}
 }
 
 func (r *reader) kind(n int) byte { return r.tree.nodes[n].kind }
 
-// get returns the member of that name of an object, or absent.
+// get returns the member of an object with that name, or absent.
 func (r *reader) get(object int, name string) int {
-	if r.flaw != nil || object == absent {
+	if r.violation != nil || object == absent {
 		return absent
 	}
 	nodes := r.tree.nodes
 	for n := object + 1; n < int(nodes[object].after); n = int(nodes[n+1].after) {
-		if string(r.tree.said(n)) == name {
+		if string(r.tree.string(n)) == name {
 			if nodes[n+1].kind == 'n' {
 				return absent
 			}
@@ -68,8 +68,8 @@ func (r *reader) get(object int, name string) int {
 // need is get for a required member.
 func (r *reader) need(object int, name string) int {
 	n := r.get(object, name)
-	if n == absent && r.flaw == nil && object != absent {
-		r.flaw = &Flaw{Rule: Missing, Pointer: r.tree.pointer(object) + "/" + name}
+	if n == absent && r.violation == nil && object != absent {
+		r.violation = &Violation{Rule: Missing, Pointer: r.tree.pointer(object) + "/" + name}
 	}
 	return n
 }
@@ -83,10 +83,10 @@ func (r *reader) object(n int) int {
 	return absent
 }
 
-// each walks the elements of an array until the first flaw.
+// each iterates over the elements of an array until the first violation.
 func (r *reader) each(n, most int) iter.Seq[int] {
 	return func(yield func(int) bool) {
-		if n == absent || r.flaw != nil {
+		if n == absent || r.violation != nil {
 			return
 		}
 		if r.kind(n) != '[' {
@@ -98,55 +98,56 @@ func (r *reader) each(n, most int) iter.Seq[int] {
 			if count++; count > most {
 				r.fail(n, TooMany)
 			}
-			if r.flaw != nil || !yield(child) {
+			if r.violation != nil || !yield(child) {
 				return
 			}
 		}
 	}
 }
 
-// word returns a string of ordinary length; what is no string breaks the rule given.
-func (r *reader) word(n int, otherwise Rule) string { return r.bounded(n, otherwise, maxWord) }
+// shortText returns a string of at most maxWord bytes. A value of another type violates the rule otherwise.
+func (r *reader) shortText(n int, otherwise Rule) string { return r.bounded(n, otherwise, maxWord) }
 
 func (r *reader) bounded(n int, otherwise Rule, most int) string {
-	if n == absent || r.flaw != nil {
+	if n == absent || r.violation != nil {
 		return ""
 	}
 	if r.kind(n) != '"' {
 		r.fail(n, otherwise)
 		return ""
 	}
-	said := r.tree.said(n)
-	if len(said) > most {
+	text := r.tree.string(n)
+	if len(text) > most {
 		r.fail(n, TooLong)
 		return ""
 	}
-	return string(said)
+	return string(text)
 }
 
-// filled is word for a string that is not empty.
-func (r *reader) filled(n int, otherwise Rule) string {
+// nonEmpty is shortText for a string that must not be empty.
+func (r *reader) nonEmpty(n int, otherwise Rule) string {
 	return r.checked(n, otherwise, func(s string) bool { return s != "" })
 }
 
-func (r *reader) checked(n int, otherwise Rule, sound func(string) bool) string {
-	s := r.word(n, otherwise)
-	if n != absent && r.flaw == nil && !sound(s) {
+func (r *reader) checked(n int, otherwise Rule, valid func(string) bool) string {
+	return r.checkedBounded(n, otherwise, maxWord, valid)
+}
+
+func (r *reader) checkedBounded(n int, otherwise Rule, most int, valid func(string) bool) string {
+	s := r.bounded(n, otherwise, most)
+	if n != absent && r.violation == nil && !valid(s) {
 		r.fail(n, otherwise)
 	}
 	return s
 }
 
 func (r *reader) externalID(n int) string {
-	s := r.bounded(n, InvalidExternalID, MaxExternalID*utf8.UTFMax)
-	if n != absent && r.flaw == nil && !validExternalID(s) {
-		r.fail(n, InvalidExternalID)
-	}
-	return s
+	return r.checkedBounded(n, InvalidExternalID, MaxExternalID*utf8.UTFMax, validExternalID)
 }
 
 func (r *reader) status(n int, allowed ...Status) Status {
-	return Status(r.checked(n, InvalidStatus, func(s string) bool { return slices.Contains(allowed, Status(s)) }))
+	return Status(r.checked(n, InvalidStatus,
+		func(s string) bool { return slices.Contains(allowed, Status(s)) }))
 }
 
 func (r *reader) currency(n int) string { return r.checked(n, InvalidCurrency, validCurrency) }
@@ -159,17 +160,11 @@ func (r *reader) money(n int) Money {
 	}
 }
 
-func (r *reader) url(n int) string {
-	s := r.bounded(n, InvalidURL, maxURL)
-	if n != absent && r.flaw == nil && !validURL(s) {
-		r.fail(n, InvalidURL)
-	}
-	return s
-}
+func (r *reader) url(n int) string { return r.checkedBounded(n, InvalidURL, maxURL, validURL) }
 
 func (r *reader) time(n int) time.Time {
-	s := r.word(n, InvalidTime)
-	if n == absent || r.flaw != nil {
+	s := r.shortText(n, InvalidTime)
+	if n == absent || r.violation != nil {
 		return time.Time{}
 	}
 	t, ok := parseTime(s)
@@ -181,7 +176,7 @@ func (r *reader) time(n int) time.Time {
 
 // integer returns a number without fraction and exponent between the bounds.
 func (r *reader) integer(n int, least, most int64) int64 {
-	if n == absent || r.flaw != nil {
+	if n == absent || r.violation != nil {
 		return 0
 	}
 	v, ok := parseInteger(r.tree.bytes(n), least, most)
@@ -191,18 +186,18 @@ func (r *reader) integer(n int, least, most int64) int64 {
 	return v
 }
 
-// number returns a string, or the digits of an integer: providers number orders both ways.
+// number returns a string, or the digits of an integer: platforms number orders both ways.
 func (r *reader) number(n int) string {
-	if n != absent && r.flaw == nil && r.kind(n) == '0' {
+	if n != absent && r.violation == nil && r.kind(n) == '0' {
 		if v, ok := parseInteger(r.tree.bytes(n), 0, maxInteger); ok {
 			return strconv.FormatInt(v, 10)
 		}
 	}
-	return r.word(n, InvalidNumber)
+	return r.shortText(n, InvalidNumber)
 }
 
 func (r *reader) boolean(n int) *bool {
-	if n == absent || r.flaw != nil {
+	if n == absent || r.violation != nil {
 		return nil
 	}
 	v := r.kind(n) == 't'
@@ -212,7 +207,7 @@ func (r *reader) boolean(n int) *bool {
 	return &v
 }
 
-// localized returns a LocalizedText, nil when it is absent.
+// localized returns a LocalizedText, nil when absent.
 func (r *reader) localized(n int) LocalizedText {
 	return r.languages(n, func(value int) string { return r.bounded(value, WrongType, maxText) })
 }
@@ -221,17 +216,17 @@ func (r *reader) localized(n int) LocalizedText {
 func (r *reader) localizedURLs(n int) LocalizedText { return r.languages(n, r.url) }
 
 func (r *reader) languages(n int, read func(value int) string) LocalizedText {
-	if n = r.object(n); n == absent || r.flaw != nil {
+	if n = r.object(n); n == absent || r.violation != nil {
 		return nil
 	}
 	text := make(LocalizedText)
 	after := int(r.tree.nodes[n].after)
-	for key := n + 1; key < after && r.flaw == nil; key = int(r.tree.nodes[key+1].after) {
+	for key := n + 1; key < after && r.violation == nil; key = int(r.tree.nodes[key+1].after) {
 		if r.kind(key+1) == 'n' {
 			continue
 		}
-		language := string(r.tree.said(key))
-		if !validLanguage(language) {
+		language := string(r.tree.string(key))
+		if !ValidLanguage(language) {
 			r.fail(key+1, InvalidLanguage)
 			break
 		}
@@ -245,9 +240,9 @@ func (r *reader) languages(n int, read func(value int) string) LocalizedText {
 	return text
 }
 
-// free returns an object of a shape that is not ours in canonical form, nil when it is absent.
-func (r *reader) free(n, most int) json.RawMessage {
-	if n = r.object(n); n == absent || r.flaw != nil {
+// freeForm returns an object of any shape in canonical form, nil when absent.
+func (r *reader) freeForm(n, most int) json.RawMessage {
+	if n = r.object(n); n == absent || r.violation != nil {
 		return nil
 	}
 	out := r.tree.appendCanonical(nil, n)

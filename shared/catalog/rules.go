@@ -6,15 +6,18 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"storefront.internal/shared/rfc3339"
 )
 
-// validExternalID reports whether s is 1 to MaxExternalID characters. Any characters: the id is the store's.
+// validExternalID reports whether s is 1 to MaxExternalID characters. Any characters are allowed, since the
+// shop chose the id.
 func validExternalID(s string) bool {
 	return s != "" && utf8.RuneCountInString(s) <= MaxExternalID
 }
 
-// validAmount reports whether s is a decimal: 1 to 18 digits, then at most a point and 1 to 10 digits. No sign, no
-// exponent, no grouping.
+// validAmount reports whether s is a decimal: 1 to 18 digits, then at most a point and 1 to 10 digits. No
+// sign, no exponent, no grouping.
 func validAmount(s string) bool {
 	whole, fraction, point := strings.Cut(s, ".")
 	if len(whole) > 18 || !isDigits(whole) {
@@ -32,9 +35,9 @@ func isDigits(s string) bool {
 	return s != ""
 }
 
-// validLanguage reports whether s has the form of a BCP 47 tag: subtags of 1 to 8 letters and digits joined by hyphens,
-// the first of letters alone and, unless it is x or i, of two at least; 35 bytes at most.
-func validLanguage(s string) bool {
+// ValidLanguage reports whether s has the form of a BCP 47 tag: subtags of 1 to 8 letters and digits joined
+// by hyphens, the first of letters alone and, unless it is x or i, of two at least; 35 bytes at most.
+func ValidLanguage(s string) bool {
 	const longest = 35
 	if len(s) > longest {
 		return false
@@ -69,7 +72,8 @@ func isSubtag(s string) bool {
 	return s != "" && len(s) <= 8
 }
 
-// validURL reports whether s is an absolute http(s) URL with a host and without credentials, spaces and controls.
+// validURL reports whether s is an absolute http(s) URL with a host and without credentials, spaces and
+// controls.
 func validURL(s string) bool {
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] == 0x7f {
@@ -80,46 +84,11 @@ func validURL(s string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.User == nil
 }
 
-// parseTime reads the times of the contract (section 1 "Times"): RFC 3339, upper-case T and Z or an offset, to the
-// microsecond, in UTC. Years below 1000 are the zero values of somebody's clock and no times.
+// parseTime reads a time. One with a year below 1000 is the zero value of a clock and invalid.
 func parseTime(s string) (time.Time, bool) {
-	const shape = "dddd-dd-ddTdd:dd:dd"
-	if len(s) <= len(shape) || len(s) > 64 || !fits(s[:len(shape)], shape) {
-		return time.Time{}, false
-	}
-	zone := s[len(shape):]
-	if zone[0] == '.' {
-		digits := 1
-		for digits < len(zone) && zone[digits] >= '0' && zone[digits] <= '9' {
-			digits++
-		}
-		if digits == 1 {
-			return time.Time{}, false
-		}
-		zone = zone[digits:]
-	}
-	if zone != "Z" && (!fits(zone, "+dd:dd") && !fits(zone, "-dd:dd") || zone[1:3] > "23" || zone[4:6] > "59") {
-		return time.Time{}, false
-	}
-	t, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
-		return time.Time{}, false
-	}
-	t = t.UTC().Truncate(time.Microsecond)
-	return t, t.Year() >= 1000 && t.Year() <= 9999
-}
-
-// fits compares s with a shape in which d stands for a digit.
-func fits(s, shape string) bool {
-	if len(s) != len(shape) {
-		return false
-	}
-	for i := range len(s) {
-		if digit := s[i] >= '0' && s[i] <= '9'; shape[i] == 'd' && !digit || shape[i] != 'd' && s[i] != shape[i] {
-			return false
-		}
-	}
-	return true
+	const longest = 64
+	t, ok := rfc3339.Parse(s)
+	return t, ok && len(s) <= longest && t.Year() >= 1000 && t.Year() <= 9999
 }
 
 // parseInteger reads a number without fraction and exponent between the bounds.
@@ -132,14 +101,20 @@ func parseInteger(lexeme []byte, least, most int64) (int64, bool) {
 	return v, err == nil && v >= least && v <= most
 }
 
-// currencies are the codes of ISO 4217, those that were withdrawn since 2023 included, as old orders still name them.
-// XTS (testing) and XXX (no currency) name no currency.
-const currencies = "AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BOV BRL BSD BTN BWP BYN BZD " +
-	"CAD CDF CHE CHF CHW CLF CLP CNY COP COU CRC CUC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD " +
-	"GNF GTQ GYD HKD HNL HRK HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD " +
-	"LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN " +
-	"PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SLL SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD " +
-	"TZS UAH UGX USD USN UYI UYU UYW UZS VED VES VND VUV WST XAD XAF XAG XAU XBA XBB XBC XBD XCD XCG XDR XOF XPD XPF XPT XSU " +
+// currencies holds the codes of ISO 4217, including those withdrawn since 2023, which old orders still name.
+// XTS (testing) and XXX (no currency) are left out.
+const currencies = "AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BOV BRL " +
+	"BSD BTN BWP BYN BZD " +
+	"CAD CDF CHE CHF CHW CLF CLP CNY COP COU CRC CUC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP " +
+	"GBP GEL GHS GIP GMD " +
+	"GNF GTQ GYD HKD HNL HRK HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD " +
+	"KZT LAK LBP LKR LRD " +
+	"LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB " +
+	"PEN PGK PHP PKR PLN " +
+	"PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SLL SOS SRD SSP STN SVC SYP SZL THB TJS TMT " +
+	"TND TOP TRY TTD TWD " +
+	"TZS UAH UGX USD USN UYI UYU UYW UZS VED VES VND VUV WST XAD XAF XAG XAU XBA XBB XBC XBD XCD XCG XDR " +
+	"XOF XPD XPF XPT XSU " +
 	"XUA YER ZAR ZMW ZWG ZWL"
 
 func validCurrency(s string) bool {

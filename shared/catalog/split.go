@@ -1,43 +1,57 @@
 package catalog
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"storefront.internal/shared/fault"
 )
 
-// MaxObservations is the greatest number of elements of operation 4's body.
+// MaxObservations is the maximum number of elements of one batch.
 const MaxObservations = 500
 
-// Split returns the elements of {"observations": […]}: the exact bytes of each, aliasing the body. It judges the body by
-// grammar and UTF-8 alone (contract, section 1 "Strict JSON"); what is wrong inside an element is for ReadObservation.
-// No depth exhausts it.
+// Split returns the elements of {"observations": […]}: the exact bytes of each, aliasing the body. It checks
+// the body for grammar and UTF-8 only; ReadObservation checks what is in an element. Nesting of any depth is
+// accepted here.
 //
-// Errors are faults: invalid_request for a body that is no JSON, no object, or has no, an empty or more than one array
-// of that name; observation_batch_limit_exceeded for more than MaxObservations elements, all of which are sound JSON.
+// Its errors are of package fault: invalid_request for a body that is not JSON, not an object, or does not
+// have exactly one non-empty array of that name; observation_batch_limit_exceeded for more than
+// MaxObservations elements.
 func Split(body []byte) ([][]byte, error) {
 	if !utf8.Valid(body) {
 		return nil, fault.Invalid("", "invalid_json", "the body is not UTF-8")
 	}
-	s := splitter{scanner: scanner{b: body}}
-	if !s.body() {
-		return nil, fault.Invalid("", "invalid_json", fmt.Sprintf("the body is not JSON: byte %d", s.i))
+	s := splitter{body: body}
+	err := s.read(body)
+	if err != nil {
+		if clipped := clipDepth(body); clipped != nil {
+			s = splitter{body: body}
+			err = s.read(clipped)
+		}
 	}
-	return s.verdict()
+	if err != nil {
+		return nil, fault.Invalid("", "invalid_json",
+			fmt.Sprintf("the body is not JSON: byte %d", s.dec.InputOffset()))
+	}
+	return s.result()
 }
 
-// splitter collects what verdict needs while it walks the body.
+// splitter walks the body and collects what result needs.
 type splitter struct {
-	scanner
-	object   bool // the body is one
-	named    int  // how often observations was named with a value
-	array    bool // it is one
+	body     []byte
+	dec      *jsontext.Decoder
+	object   bool // the body is an object
+	named    int  // how often observations occurs with a value
+	array    bool // observations is an array
 	count    int
 	elements [][]byte
 }
 
-func (s *splitter) verdict() ([][]byte, error) {
+func (s *splitter) result() ([][]byte, error) {
 	const pointer = "/observations"
 	switch {
 	case !s.object:
@@ -58,70 +72,71 @@ func (s *splitter) verdict() ([][]byte, error) {
 	}
 }
 
-// body takes the whole text.
-func (s *splitter) body() bool {
-	if s.object = s.next('{'); s.object {
-		if !s.members() {
-			return false
-		}
-	} else if !s.value() {
-		return false
+// read takes the whole text, which is the body or its clipped copy.
+func (s *splitter) read(text []byte) error {
+	s.dec = newDecoder(text, jsontext.AllowDuplicateNames(true))
+	s.object = s.dec.PeekKind() == '{'
+	if err := s.members(); err != nil {
+		return err
 	}
-	s.space()
-	return s.i == len(s.b)
+	switch _, err := s.dec.ReadToken(); {
+	case err == nil:
+		return errTrailing
+	case !errors.Is(err, io.EOF):
+		return err
+	}
+	return nil
 }
 
-func (s *splitter) members() bool {
-	if s.next('}') {
-		return true
+var errTrailing = errors.New("bytes after the value")
+
+func (s *splitter) members() error {
+	if !s.object {
+		return s.dec.SkipValue()
 	}
-	for {
-		name, escaped, ok := s.member()
-		if !ok {
-			return false
+	if _, err := s.dec.ReadToken(); err != nil {
+		return err
+	}
+	for s.dec.PeekKind() != '}' {
+		name, err := s.dec.ReadToken()
+		if err != nil {
+			return err
 		}
-		if escapesOf(name, escaped) == "" && string(unquote(name, escaped)) == "observations" {
-			ok = s.observations()
+		if name.String() == "observations" {
+			err = s.observations()
 		} else {
-			ok = s.value()
+			err = s.dec.SkipValue()
 		}
-		if !ok {
-			return false
-		}
-		if s.next('}') {
-			return true
-		}
-		if !s.next(',') {
-			return false
+		if err != nil {
+			return err
 		}
 	}
+	_, err := s.dec.ReadToken()
+	return err
 }
 
-func (s *splitter) observations() bool {
-	if s.peek() == 'n' {
-		return s.value() // null: absent
+func (s *splitter) observations() error {
+	kind := s.dec.PeekKind()
+	if kind != 'n' { // null counts as absent
+		s.named++
+		s.array = kind == '['
 	}
-	s.named++
-	if s.array = s.next('['); !s.array {
-		return s.value()
+	if kind != '[' {
+		return s.dec.SkipValue()
 	}
-	if s.next(']') {
-		return true
+	if _, err := s.dec.ReadToken(); err != nil {
+		return err
 	}
-	for {
-		s.space()
-		start := s.i
-		if !s.value() {
-			return false
+	for s.dec.PeekKind() != ']' {
+		value, err := s.dec.ReadValue()
+		if err != nil {
+			return err
 		}
+		end := s.dec.InputOffset()
 		if s.count++; s.count <= MaxObservations && s.named == 1 {
-			s.elements = append(s.elements, s.b[start:s.i:s.i])
-		}
-		if s.next(']') {
-			return true
-		}
-		if !s.next(',') {
-			return false
+			s.elements = append(s.elements, s.body[end-int64(len(value)):end:end])
 		}
 	}
+	_, err := s.dec.ReadToken()
+	return err
 }

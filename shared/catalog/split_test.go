@@ -55,8 +55,8 @@ func TestSplitRefuses(t *testing.T) {
 	}
 	for _, body := range notJSON() {
 		f(body, "invalid_json", "")
-		if flaw := judge([]byte(body)); flaw == nil || flaw.Rule != InvalidJSON {
-			t.Errorf("judge(%s): %v, want invalid_json", body, flaw)
+		if violation := validate([]byte(body)); violation == nil || violation.Rule != InvalidJSON {
+			t.Errorf("validate(%s): %v, want invalid_json", body, violation)
 		}
 		if o := ReadObservation([]byte(body)); o.Rejected != InvalidObservation {
 			t.Errorf("ReadObservation(%s): %q", body, o.Rejected)
@@ -76,15 +76,19 @@ func TestSplitRefuses(t *testing.T) {
 
 func notJSON() []string {
 	return []string{
-		``, ` `, `{`, `}`, `[`, `{"observations"`, `{"observations":`, `{"observations":[`, `{"observations":[1`,
+		``, ` `, `{`, `}`, `[`, `{"observations"`, `{"observations":`, `{"observations":[`,
+		`{"observations":[1`,
 		`{"observations":[1,]}`, `{"observations":[,1]}`, `{"observations":[1]`, `{"observations":[1]}x`,
 		`{"observations":[1]}{}`, `{"observations":[1],}`, `{observations:[1]}`, `{"observations" [1]}`,
 		`{"observations":[01]}`, `{"observations":[1.]}`, `{"observations":[.5]}`, `{"observations":[+1]}`,
 		`{"observations":[1e]}`, `{"observations":[-]}`, `{"observations":[tru]}`, `{"observations":[True]}`,
-		`{"observations":["a]}`, `{"observations":["\x"]}`, `{"observations":["\u12g4"]}`, `{"observations":["\`,
+		`{"observations":["a]}`, `{"observations":["\x"]}`, `{"observations":["\u12g4"]}`,
+		`{"observations":["\`,
 		"{\"observations\":[\"a\nb\"]}", "{\"observations\":[\"a\x00b\"]}", "{\"observations\":[\"\xff\"]}",
-		"\ufeff{\"observations\":[1]}", `{"observations":[{]}]}`, `{"observations":[[}]]}`, `{"observations":[{"a"}]}`,
-		`{"observations":[{1:2}]}`, `{"observations":['a']}`, `{"observations":[1]} /**/`, `[1`, `nul`, "\"\xed\xa0\x80\"",
+		"\ufeff{\"observations\":[1]}", `{"observations":[{]}]}`, `{"observations":[[}]]}`,
+		`{"observations":[{"a"}]}`,
+		`{"observations":[{1:2}]}`, `{"observations":['a']}`, `{"observations":[1]} /**/`, `[1`, `nul`,
+		"\"\xed\xa0\x80\"",
 	}
 }
 
@@ -96,7 +100,8 @@ func TestSplitCountsElements(t *testing.T) {
 		t.Errorf("%d elements: %d, %v", MaxObservations, len(got), err)
 	}
 	_, err := Split(body(1234))
-	if !fault.Is(err, fault.ObservationBatchLimitExceeded) || !strings.Contains(fault.From(err).Detail, "1234") {
+	if !fault.Is(err, fault.ObservationBatchLimitExceeded) ||
+		!strings.Contains(fault.From(err).Detail, "1234") {
 		t.Errorf("1234 elements: %v", err)
 	}
 	broken := body(1234)
@@ -105,7 +110,7 @@ func TestSplitCountsElements(t *testing.T) {
 	}
 }
 
-func TestElementsCannotGrowIntoTheirNeighbours(t *testing.T) {
+func TestAppendToAnElementKeepsTheNext(t *testing.T) {
 	body := []byte(`{"observations":[{"raw":1},{"raw":2}]}`)
 	elements, err := Split(body)
 	if err != nil {
@@ -128,9 +133,10 @@ func TestNamesOfLargeObjects(t *testing.T) {
 			fmt.Fprintf(&b, `,"n%d":{"a":1,"b":2}`, i)
 		}
 		b.WriteString(more + "}")
-		flaw := judge([]byte(b.String()))
-		if got := flaw != nil && flaw.Rule == DuplicateName; got != want || flaw != nil && !want {
-			t.Errorf("%d members and %s: %v", members, more, flaw)
+		violation := validate([]byte(b.String()))
+		if got := violation != nil && violation.Rule == DuplicateName; got != want || violation != nil &&
+			!want {
+			t.Errorf("%d members and %s: %v", members, more, violation)
 		}
 	}
 	for _, members := range []int{0, 14, 15, 16, 17, 18, 100, 10_000} {

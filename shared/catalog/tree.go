@@ -1,56 +1,51 @@
 package catalog
 
-import "strconv"
-
-// node is one value, or one member's name, of a tree. The nodes of a container follow it up to its end; in an object
-// each name is followed by its value.
+// node is one value or one member name of a tree. The nodes of a container follow it; in an object each name
+// is followed by its value.
 type node struct {
-	kind       byte // the first byte of the text, '0' for every number
+	kind       byte // of jsontext: the first byte of the text, or 0 for every number
 	escaped    bool // of a string
 	start, end int32
-	after      int32 // the node behind this one's subtree
+	after      int32 // the next node after this one's subtree
 }
 
-// tree is the strict reading of a text: flat, in the order of the text.
+// tree holds the values of a text in a flat list, in the order of the text.
 type tree struct {
 	text  []byte
 	nodes []node
+	open  [maxDepth]int
 }
 
 func (t *tree) bytes(n int) []byte { return t.text[t.nodes[n].start:t.nodes[n].end] }
 
-// said returns what a string says.
-func (t *tree) said(n int) []byte { return unquote(t.bytes(n), t.nodes[n].escaped) }
-
-// pointer returns the JSON Pointer from the root to a value; it stops above a name that is not fit to print.
-func (t *tree) pointer(target int) string {
-	path := ""
-	for at := 0; at != target; {
-		child, token, ok := t.childTowards(at, target)
-		if !ok {
-			break
-		}
-		path += token
-		at = child
-	}
-	return path
+// string returns the text of a string.
+func (t *tree) string(n int) []byte {
+	text, _ := unquote(t.bytes(n))
+	return text
 }
 
-func (t *tree) childTowards(at, target int) (child int, token string, ok bool) {
-	object, index := t.nodes[at].kind == '{', 0
-	for child = at + 1; ; index++ {
-		name := child
-		if object {
-			child++
-		}
-		if after := int(t.nodes[child].after); target >= after {
-			child = after
-			continue
-		}
-		if !object {
-			return child, "/" + strconv.Itoa(index), true
-		}
-		token, ok = pointerToken(t.said(name))
-		return child, token, ok
+// add implements the callback of walk; open holds the containers that are not closed yet.
+func (t *tree) add(n node, depth int) {
+	if n.kind == '}' || n.kind == ']' {
+		opening := &t.nodes[t.open[depth-1]]
+		opening.end, opening.after = n.end, int32(len(t.nodes))
+		return
 	}
+	if n.kind == '{' || n.kind == '[' {
+		t.open[depth] = len(t.nodes)
+	}
+	n.after = int32(len(t.nodes) + 1)
+	t.nodes = append(t.nodes, n)
+}
+
+// pointer returns the JSON Pointer from the root to a value, up to a name that is not printable. It reads the
+// text again, since only violations need it.
+func (t *tree) pointer(n int) string {
+	dec := newDecoder(t.text)
+	for dec.InputOffset() <= int64(t.nodes[n].start) {
+		if _, err := dec.ReadToken(); err != nil {
+			break
+		}
+	}
+	return printable(dec.StackPointer())
 }

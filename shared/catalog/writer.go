@@ -8,11 +8,23 @@ import (
 	"time"
 )
 
-// writer appends the canonical form of JSON: members in the order of the calls, maps by key, no white space, absent values
-// left out.
-type writer struct{ b []byte }
+// writer appends canonical JSON: members in the order of the calls, maps by key, no white space, absent
+// values left out.
+type writer struct {
+	b []byte
 
-func newWriter() *writer { return &writer{make([]byte, 0, 2048)} }
+	// Texts that do not fit into most bytes are left out, and cut says so. 0: no bound.
+	most int
+	cut  bool
+}
+
+func newWriter() *writer { return &writer{b: make([]byte, 0, 2048)} }
+
+// fits reports whether n more bytes may be written.
+func (w *writer) fits(n int) bool {
+	w.cut = w.cut || w.most > 0 && len(w.b)+n > w.most
+	return !w.cut
+}
 
 func (w *writer) open(c byte) {
 	w.comma()
@@ -34,17 +46,23 @@ func (w *writer) name(name string) {
 }
 
 func (w *writer) text(s string) {
+	if !w.fits(len(s)) {
+		return
+	}
 	w.comma()
 	w.b = appendQuoted(w.b, s)
 }
 
 func (w *writer) raw(b []byte) {
+	if !w.fits(len(b)) {
+		return
+	}
 	w.comma()
 	w.b = append(w.b, b...)
 }
 
-// word writes a member, unless it is empty.
-func (w *writer) word(name, s string) {
+// shortText writes a member, unless it is empty.
+func (w *writer) textMember(name, s string) {
 	if s != "" {
 		w.name(name)
 		w.text(s)
@@ -56,7 +74,7 @@ func (w *writer) integer(name string, v int64) {
 	w.b = strconv.AppendInt(w.b, v, 10)
 }
 
-// time writes the instant as the service writes it everywhere: UTC, microseconds, Z.
+// time writes an instant in UTC with microseconds and Z.
 func (w *writer) time(name string, t time.Time) {
 	w.name(name)
 	w.b = append(w.b, '"')
@@ -70,8 +88,8 @@ func (w *writer) money(name string, m *Money) {
 	}
 	w.name(name)
 	w.open('{')
-	w.word("amount", m.Amount)
-	w.word("currency", m.Currency)
+	w.textMember("amount", m.Amount)
+	w.textMember("currency", m.Currency)
 	w.close('}')
 }
 
@@ -90,9 +108,10 @@ func (w *writer) localized(name string, text LocalizedText) {
 	w.close('}')
 }
 
-// appendCanonical appends a value of any shape: members by name, null members left out, numbers as they were written.
+// appendCanonical appends a value of any shape: members by name, null members left out, numbers as they were
+// written.
 func (t *tree) appendCanonical(dst []byte, n int) []byte {
-	w := writer{dst}
+	w := writer{b: dst}
 	t.write(&w, n)
 	return w.b
 }
@@ -103,7 +122,7 @@ func (t *tree) write(w *writer, n int) {
 	case '{':
 		w.open('{')
 		for _, name := range t.sortedNames(n) {
-			w.name(string(t.said(name)))
+			w.name(string(t.string(name)))
 			t.write(w, name+1)
 		}
 		w.close('}')
@@ -114,7 +133,7 @@ func (t *tree) write(w *writer, n int) {
 		}
 		w.close(']')
 	case '"':
-		w.text(string(t.said(n)))
+		w.text(string(t.string(n)))
 	default:
 		w.raw(t.bytes(n))
 	}
@@ -127,6 +146,6 @@ func (t *tree) sortedNames(object int) []int {
 			found = append(found, n)
 		}
 	}
-	slices.SortFunc(found, func(a, b int) int { return bytes.Compare(t.said(a), t.said(b)) })
+	slices.SortFunc(found, func(a, b int) int { return bytes.Compare(t.string(a), t.string(b)) })
 	return found
 }

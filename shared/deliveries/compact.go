@@ -5,17 +5,18 @@ import (
 	"fmt"
 )
 
-// compact folds deltas into the counts and wakes lanes, in one statement. ON CONFLICT locks a lane's row before it
-// looks at it, so a lane that is being put to sleep at this moment is woken after it; how old its first entry is, nobody knows then,
-// whatever a relay of the release before left in the row. Rows are taken in the order of
-// their keys everywhere, so compactors do not deadlock.
+// compact folds deltas into the counts and wakes lanes, in one statement. ON CONFLICT locks a lane's row
+// before it checks the row, so a lane that is being put to sleep is woken after that. The first entry of a
+// woken lane is unknown, so oldest_at is reset. All statements take rows in the order of their keys, so
+// concurrent calls do not deadlock.
 const compact = `
 WITH gone AS (
     DELETE FROM delivery.deltas
     WHERE delta_id IN (SELECT delta_id FROM delivery.deltas ORDER BY delta_id LIMIT $1 FOR UPDATE SKIP LOCKED)
     RETURNING connection_id, kind, pending, unconfirmed, dead, minute, lanes
 ), sums AS (
-    SELECT connection_id, kind, sum(pending) AS pending, sum(unconfirmed) AS unconfirmed, bit_or(lanes) AS lanes
+    SELECT connection_id, kind, sum(pending) AS pending, sum(unconfirmed) AS unconfirmed,
+        bit_or(lanes) AS lanes
     FROM gone
     GROUP BY connection_id, kind
 ), counted AS (
@@ -25,7 +26,7 @@ WITH gone AS (
     ORDER BY connection_id, kind
     ON CONFLICT (connection_id, kind) DO UPDATE
     SET pending = c.pending + excluded.pending, unconfirmed = c.unconfirmed + excluded.unconfirmed
-), buried AS (
+), dead AS (
     INSERT INTO delivery.dead_minutes AS m (minute, connection_id, kind, dead)
     SELECT minute, connection_id, kind, sum(dead)
     FROM gone
@@ -40,24 +41,25 @@ WITH gone AS (
     CROSS JOIN generate_series(0, 7) AS n
     WHERE s.lanes & (1 << n) <> 0
     ORDER BY s.connection_id, s.kind, n
-    ON CONFLICT (connection_id, kind, lane) DO UPDATE SET ready = true, oldest_at = '-infinity' WHERE NOT l.ready
+    ON CONFLICT (connection_id, kind, lane) DO UPDATE
+    SET ready = true, oldest_at = '-infinity' WHERE NOT l.ready
     RETURNING 1
 )
 SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM woken)`
 
-// compactLimit is how many deltas one compaction folds.
+// compactLimit is how many deltas one call folds.
 const compactLimit = 10000
 
-// Compacted is what a compaction did.
+// Compacted counts what Compact did.
 type Compacted struct {
 	Deltas int // folded
-	Woken  int // lanes that slept or did not exist
+	Woken  int // lanes that were asleep or did not exist
 }
 
-// More reports whether another compaction would find deltas at once.
+// More reports whether another call would find deltas at once.
 func (c Compacted) More() bool { return c.Deltas == compactLimit }
 
-// Compact folds what transactions appended into the counts, and wakes the lanes that they filled.
+// Compact folds the deltas of committed transactions into the counts, and wakes the lanes that they filled.
 func (s *Store) Compact(ctx context.Context) (Compacted, error) {
 	var c Compacted
 	if err := s.pool.QueryRow(ctx, compact, compactLimit).Scan(&c.Deltas, &c.Woken); err != nil {

@@ -46,23 +46,27 @@ type credentials struct {
 	leases  []held
 }
 
-// TestCredentialStates plays random refusals, late ones too, probes, resumes and changes of the credential on real
-// PostgreSQL against the model: who is refused takes nothing but a probe, an answer to the old credential never blocks the
-// new one, and blocked_at stands as long as the block does.
+// TestCredentialStates plays random refusals, late ones too, probes, resumes and changes of the credential on
+// real PostgreSQL against the model: who is refused takes nothing but a probe, an answer to the old
+// credential never blocks the new one, and blocked_at stands as long as the block does.
 func TestCredentialStates(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	rapid.Check(t, func(rt *rapid.T) {
-		q.admin(`TRUNCATE delivery.entries, delivery.lanes, delivery.deltas, delivery.counts, delivery.blocks, delivery.relays`)
+		q.admin(
+			`TRUNCATE delivery.entries, delivery.lanes, delivery.deltas, delivery.counts, delivery.blocks, delivery.relays`,
+		)
 		for i := range 6 {
-			q.enqueueOnly(interaction(ident.ConnectionID(fmt.Sprint("con_", i)), "dec_1", fmt.Sprint("sig_", i)))
+			q.enqueueOnly(
+				interaction(ident.ConnectionID(fmt.Sprint("con_", i)), "dec_1", fmt.Sprint("sig_", i)),
+			)
 		}
 		q.compact()
 		m := &credentials{queue: q, state: map[deliveries.Credential]*refused{{1}: {}, {2}: {}}}
 		m.configure(deliveries.Credential{1})
 		rt.Repeat(map[string]func(*rapid.T){
 			"":         m.look,
-			"take":     m.takes,
+			"lease":    m.takes,
 			"refuse":   m.refuses,
 			"answer":   m.answers,
 			"lose":     m.loses,
@@ -81,7 +85,7 @@ func (m *credentials) configure(c deliveries.Credential) {
 	m.beat("a", &c)
 }
 
-// look compares the view with the model.
+// findMatches compares the view with the model.
 func (m *credentials) look(rt *rapid.T) {
 	m.steps++
 	s, w := m.state[m.current], m.view().Worker
@@ -101,8 +105,8 @@ func (m *credentials) takes(rt *rapid.T) {
 	}
 	c := anyCredential(rt)
 	s, tq := m.state[c], query()
-	tq.Credential, tq.Lease = c, time.Hour
-	l, err := m.relay.Take(context.Background(), tq)
+	tq.Credential, tq.TTL = c, time.Hour
+	l, err := m.relay.Lease(context.Background(), tq)
 	switch {
 	case s.blocked && s.probe != mayProbe:
 		if !errors.Is(err, deliveries.ErrBlocked) {
@@ -127,13 +131,18 @@ func (m *credentials) pop(rt *rapid.T) held {
 	i := rapid.IntRange(0, len(m.leases)-1).Draw(rt, "lease")
 	l := m.leases[i]
 	m.leases = append(m.leases[:i], m.leases[i+1:]...)
-	m.settle(l.Lease)
+	m.complete(l.Lease)
 	return l
 }
 
 func (m *credentials) refuses(rt *rapid.T) {
 	l := m.pop(rt)
-	m.do(m.relay.Block(context.Background(), deliveries.Refusal{Credential: l.with, TakenAt: l.TakenAt, Probe: l.Probe}))
+	m.do(
+		m.relay.Block(
+			context.Background(),
+			deliveries.Refusal{Credential: l.with, LeasedAt: l.LeasedAt, Probe: l.Probe},
+		),
+	)
 	s := m.state[l.with]
 	if l.Probe || s.cleared == 0 || s.cleared < l.step {
 		if !s.blocked {
@@ -162,7 +171,7 @@ func (m *credentials) loses(rt *rapid.T) {
 	if !l.Probe {
 		return
 	}
-	m.do(m.relay.Reprobe(context.Background(), l.with, 0))
+	m.do(m.relay.AllowProbeAfter(context.Background(), l.with, 0))
 	if s := m.state[l.with]; s.probe != noProbe {
 		s.probe = mayProbe
 	}

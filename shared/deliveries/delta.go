@@ -21,5 +21,5 @@ func queueDelta(b *pgx.Batch, l *Lease, d delta) {
 	}
 }
 
-// micros is a duration as PostgreSQL keeps it.
+// micros returns a duration in PostgreSQL's resolution.
 func micros(d time.Duration) time.Duration { return max(0, d.Truncate(time.Microsecond)) }

@@ -1,22 +1,28 @@
-// Package deliveries owns schema delivery: the queue of what goes to the engine (contract, section 4), its counts and
-// its dead. engine-relay enqueues interactions in the transaction that stores their signals, and delivers; control
-// enqueues envelopes and shows the queue. The package refuses to know HTTP, what a body says, and how long to wait
-// after which answer: package deliver of engine-relay decides that and tells Settle.
+// Package deliveries owns schema delivery: the queue of what goes to the engine, its counts and its dead
+// letters. engine-relay enqueues interactions in the transaction that stores their signals, and delivers;
+// control enqueues envelopes and serves the queue view. Package deliver of engine-relay decides about HTTP,
+// answers and waiting times.
 //
-// A delivery's way:
+// The way of a delivery:
 //
-//	Enqueue ──▶ waiting ──Take──▶ in flight ──Settle──▶ gone (created, exists)
+//	Enqueue ──▶ waiting ──Lease──▶ in flight ──Complete──▶ gone (created, exists)
 //	               ▲                 │  │  │
-//	               ├──not sent, 401──┘  │  └──rejected, refused alone, given up──▶ dead ──Replay──▶ waiting
-//	               ├──failed (back-off of the lane, later alone in the lane's aside)
-//	               └──unconfirmed: sent and not answered, or its lease expired; goes first, same bytes
+//	               ├──not sent, 401──┘  │  └──rejected, refused alone, given up──▶ dead letter
+//	               ├──failed (the lane waits; after that the entry waits alone in the retry lane)
+//	               ├──unconfirmed: sent without an answer, or the lease expired; goes first, unchanged
+//	               └──ReplayDead of a dead letter
 //
-// A lane (connection, kind, hash of the Decision) is leased by one worker at a time. The lease's fence is named by
-// every change that follows, so a worker that slept through its lease changes nothing. What a worker is about to send
-// is written down as the lane's flight before it is sent, with the bodies frozen: whatever happens then, the same
-// delivery has the same bytes, and a delivery that may have arrived is known as unconfirmed until an answer says so.
+// A lane (connection, kind, hash of the Decision) is leased by one worker at a time. Each later change names
+// the lease's fence, so a worker whose lease expired changes nothing. Before a worker sends entries, the
+// lane's row lists them as in flight and their bodies are frozen: a delivery keeps its bytes, and one that
+// may have arrived is known as unconfirmed until an answer comes. Redaction is the exception: it removes
+// personal data from bodies.
 //
-// Enqueue takes no lock and knows no lane row. It appends deltas; the compactor folds them into counts and wakes the
-// lanes. A lane goes to sleep only when its row is locked and a statement begun after that finds it empty, and the
-// compactor locks the row too before it looks whether to wake it: so no wake-up is lost.
+// The package knows two things of a body. An interaction that awaits its Decision gets the member engine_ids
+// from relay.decisions, a table of engine-relay, when it is first leased; and Redaction passes bodies to a
+// function.
+//
+// Enqueue takes no lock and does not touch the lanes. It appends deltas; Compact folds them into counts and
+// wakes the lanes. A lane is put to sleep only under its row lock, by a statement that began after the lock
+// and found it empty. Compact locks the row before it decides whether to wake it. So no wake-up is lost.
 package deliveries

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,49 +12,55 @@ import (
 
 	"storefront.internal/shared/ident"
 	"storefront.internal/shared/ident/decisionid"
+	"storefront.internal/shared/pg"
 )
 
 const insertEntries = `
 INSERT INTO delivery.entries (connection_id, kind, lane, id, body, awaits, awaits_minted, traceparent)
-SELECT connection_id, kind, lane, id, body, nullif(awaits, ''), CASE WHEN awaits <> '' THEN minted END, nullif(trace, '')
-FROM unnest($1::text[], $2::smallint[], $3::smallint[], $4::text[], $5::bytea[], $6::text[], $7::timestamptz[], $8::text[])
-     WITH ORDINALITY AS e (connection_id, kind, lane, id, body, awaits, minted, trace, n)
+SELECT connection_id, kind, lane, id, body, nullif(awaits, ''), 
+    CASE WHEN awaits <> '' THEN minted END, nullif(trace, '')
+FROM unnest($1::text[], $2::smallint[], $3::smallint[], $4::text[], $5::bytea[], $6::text[],
+    $7::timestamptz[],
+     $8::text[]) WITH ORDINALITY AS e (connection_id, kind, lane, id, body, awaits, minted, trace, n)
 ORDER BY n`
 
 const insertEnqueued = `
 INSERT INTO delivery.deltas (connection_id, kind, pending, lanes)
 SELECT * FROM unnest($1::text[], $2::smallint[], $3::integer[], $4::smallint[])`
 
-// Enqueue puts deliveries into the queue, in the caller's transaction and in the order given. It takes no lock: the
-// compactor makes the lanes and wakes them after the commit.
+// Enqueue puts deliveries into the queue, in the caller's transaction and in the order given. It takes no
+// lock: Compact creates the lanes and wakes them after the commit.
 func Enqueue(ctx context.Context, tx pgx.Tx, entries []Entry) error {
-	if len(entries) == 0 {
+	n := len(entries)
+	if n == 0 {
 		return nil
 	}
-	c := newColumns(len(entries))
-	for i := range entries {
-		if err := c.add(&entries[i]); err != nil {
-			return err
-		}
+	lanes, changes, err := changesOf(entries)
+	if err != nil {
+		return err
 	}
-	conns, kinds, pendings, lanes := c.deltas()
+	keys := slices.SortedFunc(maps.Keys(changes), func(a, b queueKey) int {
+		return cmp.Or(cmp.Compare(a.conn, b.conn), cmp.Compare(a.kind, b.kind))
+	})
 	b := &pgx.Batch{}
-	b.Queue(insertEntries, c.conns, c.kinds, c.lanes, c.ids, c.bodies, c.awaits, c.minted, c.traces)
-	b.Queue(insertEnqueued, conns, kinds, pendings, lanes)
+	b.Queue(insertEntries,
+		pg.Column(n, func(i int) string { return string(entries[i].ConnectionID) }),
+		pg.Column(n, func(i int) int16 { return int16(entries[i].Kind) }),
+		lanes,
+		pg.Column(n, func(i int) string { return entries[i].ID }),
+		pg.Column(n, func(i int) []byte { return entries[i].Body }),
+		pg.Column(n, func(i int) string { return entries[i].Awaits }),
+		pg.Column(n, func(i int) time.Time { return mintedAt(entries[i].Awaits) }),
+		pg.Column(n, func(i int) string { return entries[i].Traceparent }))
+	b.Queue(insertEnqueued,
+		pg.Column(len(keys), func(i int) string { return string(keys[i].conn) }),
+		pg.Column(len(keys), func(i int) int16 { return int16(keys[i].kind) }),
+		pg.Column(len(keys), func(i int) int32 { return changes[keys[i]].pending }),
+		pg.Column(len(keys), func(i int) int16 { return changes[keys[i]].lanes }))
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
-		return fmt.Errorf("enqueue %d deliveries: %w", len(entries), err)
+		return fmt.Errorf("enqueue %d deliveries: %w", n, err)
 	}
 	return nil
-}
-
-// columns are the entries as unnest takes them.
-type columns struct {
-	conns, ids, awaits []string
-	traces             []string
-	kinds, lanes       []int16
-	bodies             [][]byte
-	minted             []time.Time
-	changed            map[queueKey]*change
 }
 
 type queueKey struct {
@@ -61,63 +68,37 @@ type queueKey struct {
 	kind Kind
 }
 
-type change struct {
+// queueChange is what entries add to a queue: how many there are, and the bits of the lanes that they fill.
+type queueChange struct {
 	pending int32
 	lanes   int16
 }
 
-func newColumns(n int) *columns {
-	return &columns{
-		conns: make([]string, 0, n), ids: make([]string, 0, n), awaits: make([]string, 0, n), traces: make([]string, 0, n),
-		kinds: make([]int16, 0, n), lanes: make([]int16, 0, n), bodies: make([][]byte, 0, n),
-		minted: make([]time.Time, 0, n), changed: make(map[queueKey]*change),
+func changesOf(entries []Entry) (lanes []int16, changes map[queueKey]queueChange, err error) {
+	lanes, changes = make([]int16, len(entries)), make(map[queueKey]queueChange)
+	for i := range entries {
+		e := &entries[i]
+		if e.Kind != Interaction && e.Kind != Envelope {
+			return nil, nil, fmt.Errorf("enqueue: unknown kind %d", e.Kind)
+		}
+		if e.Awaits != "" && e.Kind != Interaction {
+			return nil, nil, fmt.Errorf("enqueue: an %s cannot await a Decision", e.Kind)
+		}
+		lanes[i] = laneOf(e.LaneKey)
+		change := changes[queueKey{e.ConnectionID, e.Kind}]
+		change.pending++
+		change.lanes |= 1 << lanes[i]
+		changes[queueKey{e.ConnectionID, e.Kind}] = change
 	}
+	return lanes, changes, nil
 }
 
-func (c *columns) add(e *Entry) error {
-	if e.Kind != Interaction && e.Kind != Envelope {
-		return fmt.Errorf("enqueue: kind %d is none", e.Kind)
-	}
-	if e.Awaits != "" && e.Kind != Interaction {
-		return fmt.Errorf("enqueue: an %s awaits no Decision", e.Kind)
-	}
-	lane := laneOf(e.LaneKey)
-	minted, ok := decisionid.MintedAt(e.Awaits)
+// mintedAt is the partition key of relay.decisions: the instant in the Decision's id, the epoch when it has
+// none.
+func mintedAt(decision string) time.Time {
+	at, ok := decisionid.MintedAt(decision)
 	if !ok {
-		minted = time.Unix(0, 0) // the instant under which the relay stores a Decision whose id carries none
+		at = time.Unix(0, 0)
 	}
-	c.conns = append(c.conns, string(e.ConnectionID))
-	c.ids = append(c.ids, e.ID)
-	c.awaits = append(c.awaits, e.Awaits)
-	c.traces = append(c.traces, e.Traceparent)
-	c.kinds = append(c.kinds, int16(e.Kind))
-	c.lanes = append(c.lanes, lane)
-	c.bodies = append(c.bodies, e.Body)
-	c.minted = append(c.minted, minted.UTC())
-	key := queueKey{e.ConnectionID, e.Kind}
-	ch := c.changed[key]
-	if ch == nil {
-		ch = &change{}
-		c.changed[key] = ch
-	}
-	ch.pending++
-	ch.lanes |= 1 << lane
-	return nil
-}
-
-func (c *columns) deltas() (conns []string, kinds []int16, pendings []int32, lanes []int16) {
-	keys := make([]queueKey, 0, len(c.changed))
-	for k := range c.changed {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b queueKey) int {
-		return cmp.Or(cmp.Compare(a.conn, b.conn), cmp.Compare(a.kind, b.kind))
-	})
-	for _, k := range keys {
-		conns = append(conns, string(k.conn))
-		kinds = append(kinds, int16(k.kind))
-		pendings = append(pendings, c.changed[k].pending)
-		lanes = append(lanes, c.changed[k].lanes)
-	}
-	return conns, kinds, pendings, lanes
+	return at.UTC()
 }

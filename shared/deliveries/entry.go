@@ -6,16 +6,16 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// Kind is what a delivery carries: it decides the engine's call and the body's form (contract, section 4).
+// Kind is what a delivery carries. It decides the engine's call and the form of the body.
 type Kind uint8
 
-// The kinds, as the database holds them.
+// The kinds, as stored.
 const (
 	Interaction Kind = 1
 	Envelope    Kind = 2
 )
 
-// String names the kind for metrics and logs.
+// String names the kind in metrics and logs.
 func (k Kind) String() string {
 	switch k {
 	case Interaction:
@@ -27,32 +27,50 @@ func (k Kind) String() string {
 	}
 }
 
-// laneCount is how many lanes a connection has per kind; asideBase is added to a lane's number for what of it must be
-// retried alone.
+// ParseKind returns the kind with the name that String gives.
+func ParseKind(name string) (k Kind, ok bool) {
+	for _, k := range []Kind{Interaction, Envelope} {
+		if k.String() == name {
+			return k, true
+		}
+	}
+	return 0, false
+}
+
+// ValidID reports whether an id has the form of the kind's: that of an observation, or else of a signal.
+func (k Kind) ValidID(id string) bool {
+	if k == Envelope {
+		return ident.Valid(ident.Observation, id)
+	}
+	return ident.Valid(ident.Signal, id)
+}
+
 const (
-	laneCount = 8
-	asideBase = 8
+	laneCount     = 8 // lanes that a connection has per kind
+	retryLaneBase = 8 // lane n has the retry lane n + retryLaneBase
+	topLane       = laneCount*2 - 1
 )
 
-// Entry is one delivery as it is enqueued.
+// Entry is a delivery to enqueue.
 type Entry struct {
 	Kind         Kind
 	ConnectionID ident.ConnectionID
 	// LaneKey is what order is kept for: the Decision's id, or the entity.
 	LaneKey string
-	// ID is the signal's id or the observation's, for the list of the dead.
+	// ID is the id of the signal or of the observation, for the list of dead letters.
 	ID string
-	// Body is the JSON object that goes to the engine, byte for byte: an interaction of contract, section 4, or a whole
-	// CloudEvent. It may alias a buffer only until Enqueue returns.
+	// Body is the JSON object that goes to the engine, byte for byte: schema Interaction of
+	// engine.openapi.yaml, or a whole CloudEvent. Enqueue does not keep it.
 	Body []byte
-	// Awaits is the Decision whose engine_ids are not known yet; "" freezes the body as it is. An interaction that
-	// awaits gets the member engine_ids appended when it is first leased.
+	// Awaits is the Decision whose engine_ids are not known yet. Such an interaction gets the member
+	// engine_ids when it is first leased. "" freezes the body as it is.
 	Awaits string
-	// Traceparent is of the request that brought it, in W3C form; "" without tracing. It is not delivered.
+	// Traceparent is the W3C traceparent of the request that brought it; "" without tracing. It is not
+	// delivered.
 	Traceparent string
 }
 
-// laneOf is stable over releases: a Decision's deliveries must meet in one lane for as long as one of them waits.
+// laneOf must not change between releases: all deliveries of a Decision must meet in one lane.
 func laneOf(key string) int16 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(key))

@@ -28,9 +28,9 @@ func TestFairness(t *testing.T) {
 	tq := query()
 	tq.Limit = 1
 	for range 40 {
-		l := q.take(tq)
+		l := q.lease(tq)
 		turns[l.ConnectionID]++
-		q.settle(l, delivered(l)...)
+		q.complete(l, delivered(l)...)
 	}
 	for _, c := range append(small, "con_huge") {
 		if turns[c] != 10 {
@@ -39,7 +39,8 @@ func TestFairness(t *testing.T) {
 	}
 }
 
-// TestViewDoesNotScan: with many waiting, the view reads the first of a lane at most, and none of a lane that knows how old it is.
+// TestViewDoesNotScan: with many waiting, the view reads the first of a lane at most, and none of a lane that
+// knows how old it is.
 func TestViewDoesNotScan(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
@@ -50,14 +51,15 @@ func TestViewDoesNotScan(t *testing.T) {
 	q.admin(`ANALYZE delivery.entries`)
 	q.compact()
 	q.recount()
-	if v := q.view(); len(v.Connections) != 20 || v.Total.Pending != 200000 || v.Connections[7].OldestPendingAt.IsZero() {
+	if v := q.view(); len(v.Connections) != 20 || v.Total.Pending != 200000 ||
+		v.Connections[7].OldestPendingAt.IsZero() {
 		t.Fatalf("%+v", v.Total)
 	}
 	if n := entriesRead(q); n != 20*8 {
 		t.Errorf("%v entries were read for 160 lanes that do not know how old they are", n)
 	}
-	if n := q.date(); n != 20*8 {
-		t.Errorf("%d lanes were dated", n)
+	if n := q.refreshHeads(); n != 20*8 {
+		t.Errorf("%d lane heads were refreshed", n)
 	}
 	q.recount()
 	if n := entriesRead(q); n != 0 {
@@ -104,13 +106,15 @@ func explain(q *queue, sql string, args ...any) string {
 	return plan.String()
 }
 
-// TestGrants: control may enqueue, look, replay and ask for a probe; it may not touch what is delivered. Edge may nothing.
+// TestGrants: control may enqueue, look, replay and ask for a probe; it may not touch what is delivered. Edge
+// may nothing.
 func TestGrants(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	refused := func(sql string) {
 		t.Helper()
-		if _, err := q.pools.control.Exec(context.Background(), sql); err == nil || !strings.Contains(err.Error(), "42501") {
+		if _, err := q.pools.control.Exec(context.Background(), sql); err == nil ||
+			!strings.Contains(err.Error(), "42501") {
 			t.Errorf("control: %s: %v", sql, err)
 		}
 	}

@@ -27,8 +27,14 @@ func decision(t *testing.T) (id string, minted time.Time) {
 
 func (q *queue) arrive(id string, minted time.Time, engineIDs any) {
 	q.t.Helper()
-	q.admin(`INSERT INTO relay.decisions (connection_id, decision_id, minted_at, store_id, placement, source, served_at, items, engine_ids)
-	         VALUES ($1, $2, $3, 'str_1', 'home', 'engine', now(), '[]', $4::text::json)`, shop, id, minted, engineIDs)
+	q.admin(
+		`INSERT INTO relay.decisions (connection_id, decision_id, minted_at, store_id, placement, source, served_at, items, engine_ids)
+	         VALUES ($1, $2, $3, 'str_1', 'home', 'engine', now(), '[]', $4::text::json)`,
+		shop,
+		id,
+		minted,
+		engineIDs,
+	)
 }
 
 func awaiting(key, id string) deliveries.Entry {
@@ -42,19 +48,19 @@ func TestAwaitedDecisionArrives(t *testing.T) {
 	q := newQueue(t)
 	dec, minted := decision(t)
 	q.enqueue(awaiting(dec, "sig_1"))
-	if l := q.take(query()); l != nil {
+	if l := q.lease(query()); l != nil {
 		t.Fatalf("took %v before its Decision", ids(l))
 	}
 	q.arrive(dec, minted, `{"run": "r1"}`)
 	q.due()
-	l := q.mustTake()
+	l := q.mustLease()
 	want := fmt.Sprintf(`{"signal_id":"sig_1","decision_id":%q,"engine_ids":{"run": "r1"}}`, dec)
 	if got := string(l.Entries[0].Body); got != want {
 		t.Fatalf("body %s, want %s", got, want)
 	}
 	q.admin(`UPDATE relay.decisions SET engine_ids = '{"run": "r2"}'`)
 	q.expire()
-	if l = q.mustTake(); string(l.Entries[0].Body) != want {
+	if l = q.mustLease(); string(l.Entries[0].Body) != want {
 		t.Errorf("the second lease has %s, want the frozen %s", l.Entries[0].Body, want)
 	}
 }
@@ -65,25 +71,25 @@ func TestAwaitedDecisionIsLate(t *testing.T) {
 	dec, minted := decision(t)
 	q.enqueue(awaiting(dec, "sig_1"))
 	q.admin(`UPDATE delivery.entries SET created_at = now() - interval '31 seconds'`)
-	l := q.mustTake()
+	l := q.mustLease()
 	want := fmt.Sprintf(`{"signal_id":"sig_1","decision_id":%q}`, dec)
 	if got := string(l.Entries[0].Body); got != want {
 		t.Fatalf("body %s, want %s", got, want)
 	}
 	q.arrive(dec, minted, `{"run": "r1"}`)
 	q.expire()
-	if l = q.mustTake(); string(l.Entries[0].Body) != want {
+	if l = q.mustLease(); string(l.Entries[0].Body) != want {
 		t.Errorf("the second lease has %s, want the frozen %s", l.Entries[0].Body, want)
 	}
 }
 
-func TestAwaitingHoldsNobodyBack(t *testing.T) {
+func TestAwaitingEntryDoesNotHoldUpOthers(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	dec, _ := decision(t)
 	later := interaction(shop, dec, "sig_2")
 	q.enqueue(awaiting(dec, "sig_1"), later)
-	if l := q.mustTake(); !slices.Equal(ids(l), []string{"sig_2"}) {
+	if l := q.mustLease(); !slices.Equal(ids(l), []string{"sig_2"}) {
 		t.Errorf("took %v", ids(l))
 	}
 }
@@ -94,14 +100,15 @@ func TestDecisionWithoutEngineIDs(t *testing.T) {
 	dec, minted := decision(t)
 	q.arrive(dec, minted, nil)
 	q.enqueue(awaiting(dec, "sig_1"), awaiting("dec_unsigned", "sig_2"))
-	l := q.mustTake()
+	l := q.mustLease()
 	if want := fmt.Sprintf(`{"signal_id":"sig_1","decision_id":%q}`, dec); string(l.Entries[0].Body) != want {
 		t.Errorf("body %s, want %s", l.Entries[0].Body, want)
 	}
 }
 
-// TestWhoAwaitsIsTheOldest: who is passed over stays the lane's first, however many are delivered from behind it.
-func TestWhoAwaitsIsTheOldest(t *testing.T) {
+// TestAnAwaitingEntryStaysTheOldest: an entry that is skipped stays the lane's first, however many are
+// delivered from behind it.
+func TestAnAwaitingEntryStaysTheOldest(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	dec, _ := decision(t)
@@ -110,8 +117,8 @@ func TestWhoAwaitsIsTheOldest(t *testing.T) {
 	second := interaction(shop, dec, "sig_2") // of the same lane
 	for range 3 {
 		q.enqueue(second, second)
-		l := q.mustTake()
-		q.settle(l, delivered(l)[:1]...)
+		l := q.mustLease()
+		q.complete(l, delivered(l)[:1]...)
 		q.recount()
 		if at := q.view().Total.OldestPendingAt; !at.Equal(first) {
 			t.Fatalf("the oldest is of %v, want %v, of who awaits", at, first)

@@ -14,7 +14,8 @@ import (
 	"storefront.internal/shared/testkit"
 )
 
-// queue is a queue on a database of its own, seen as each service sees it, and as an administrator who can move time.
+// queue is a queue on a database of its own, seen as each service sees it, and as an administrator who can
+// move time.
 type queue struct {
 	t       testing.TB
 	relay   *deliveries.Store
@@ -42,10 +43,11 @@ const (
 	other = ident.ConnectionID("con_other")
 )
 
-func query() deliveries.TakeQuery {
-	return deliveries.TakeQuery{
-		RelayID: "relay", Credential: token, Kinds: []deliveries.Kind{deliveries.Interaction, deliveries.Envelope},
-		Limit: 200, MaxBytes: 1 << 20, Lease: time.Minute, DecisionWait: 30 * time.Second,
+func query() deliveries.LeaseQuery {
+	return deliveries.LeaseQuery{
+		RelayID: "relay", Credential: token,
+		Kinds: []deliveries.Kind{deliveries.Interaction, deliveries.Envelope},
+		Limit: 200, MaxBytes: 1 << 20, TTL: time.Minute, DecisionWait: 30 * time.Second,
 	}
 }
 
@@ -79,49 +81,49 @@ func (q *queue) compact() {
 	}
 }
 
-// date dates every lane that waits, and reports how many were not dated before.
-func (q *queue) date() int {
+// refreshHeads refreshes the heads of all waiting lanes, and returns how many had none.
+func (q *queue) refreshHeads() int {
 	q.t.Helper()
-	const undated = `SELECT count(*) FROM delivery.lanes WHERE ready AND leased_by IS NULL AND oldest_at = '-infinity'`
-	n := scan[int](q, undated)
+	const withoutHead = `SELECT count(*) FROM delivery.lanes WHERE ready AND leased_by IS NULL AND oldest_at = '-infinity'`
+	n := scan[int](q, withoutHead)
 	for more := true; more; {
 		var err error
-		if more, err = q.relay.DateLanes(context.Background()); err != nil {
+		if more, err = q.relay.RefreshLaneHeads(context.Background()); err != nil {
 			q.t.Fatal(err)
 		}
 	}
-	return n - scan[int](q, undated)
+	return n - scan[int](q, withoutHead)
 }
 
-func (q *queue) take(tq deliveries.TakeQuery) *deliveries.Lease {
+func (q *queue) lease(tq deliveries.LeaseQuery) *deliveries.Lease {
 	q.t.Helper()
-	l, err := q.relay.Take(context.Background(), tq)
+	l, err := q.relay.Lease(context.Background(), tq)
 	if err != nil {
-		q.t.Fatalf("take: %v", err)
+		q.t.Fatalf("lease: %v", err)
 	}
 	return l
 }
 
-func (q *queue) mustTake() *deliveries.Lease {
+func (q *queue) mustLease() *deliveries.Lease {
 	q.t.Helper()
-	l := q.take(query())
+	l := q.lease(query())
 	if l == nil {
-		q.t.Fatal("nothing to take")
+		q.t.Fatal("nothing to lease")
 	}
 	return l
 }
 
-func (q *queue) settle(l *deliveries.Lease, outcomes ...deliveries.Outcome) deliveries.Settled {
+func (q *queue) complete(l *deliveries.Lease, outcomes ...deliveries.Outcome) deliveries.Completed {
 	q.t.Helper()
-	done, err := q.relay.Settle(context.Background(), l, settlement(outcomes...))
+	done, err := q.relay.Complete(context.Background(), l, completion(outcomes...))
 	if err != nil {
-		q.t.Fatalf("settle: %v", err)
+		q.t.Fatalf("complete: %v", err)
 	}
 	return done
 }
 
-func settlement(outcomes ...deliveries.Outcome) deliveries.Settlement {
-	return deliveries.Settlement{Outcomes: outcomes, DeadAttempts: 8, DeadAfter: 24 * time.Hour}
+func completion(outcomes ...deliveries.Outcome) deliveries.Completion {
+	return deliveries.Completion{Outcomes: outcomes, DeadAttempts: 8, DeadAfter: 24 * time.Hour}
 }
 
 func all(l *deliveries.Lease, o deliveries.Outcome) []deliveries.Outcome {
@@ -134,7 +136,7 @@ func all(l *deliveries.Lease, o deliveries.Outcome) []deliveries.Outcome {
 }
 
 func delivered(l *deliveries.Lease) []deliveries.Outcome {
-	return all(l, deliveries.Outcome{Fate: deliveries.Delivered})
+	return all(l, deliveries.Outcome{Status: deliveries.Delivered})
 }
 
 func ids(l *deliveries.Lease) []string {
@@ -178,7 +180,7 @@ func (q *queue) expire() {
 	q.due()
 }
 
-// due ends every wait.
+// firstRetryIn ends every wait.
 func (q *queue) due() {
 	q.t.Helper()
 	q.admin(`UPDATE delivery.lanes SET not_before = '-infinity'`)
@@ -190,13 +192,27 @@ func (q *queue) recount() {
 	q.t.Helper()
 	v := q.view()
 	pending := scan[int64](q, `SELECT count(*) FROM delivery.entries WHERE kind = 1`)
-	unconfirmed := scan[int64](q, `SELECT coalesce(sum(cardinality(unconfirmed)), 0) FROM delivery.lanes WHERE kind = 1`)
-	dead := scan[int64](q, `SELECT count(*) FROM delivery.dead WHERE kind = 1 AND died_at > now() - interval '24 hours'`)
-	if v.Total.Pending != pending || v.Total.UnconfirmedCreations != unconfirmed || v.Total.DeadLast24h != dead {
-		q.t.Fatalf("the view says %+v, the rows %d pending, %d unconfirmed, %d dead", v.Total, pending, unconfirmed, dead)
+	unconfirmed := scan[int64](
+		q,
+		`SELECT coalesce(sum(cardinality(unconfirmed)), 0) FROM delivery.lanes WHERE kind = 1`,
+	)
+	dead := scan[int64](
+		q,
+		`SELECT count(*) FROM delivery.dead WHERE kind = 1 AND died_at > now() - interval '24 hours'`,
+	)
+	if v.Total.Pending != pending || v.Total.UnconfirmedCreations != unconfirmed ||
+		v.Total.DeadLast24h != dead {
+		q.t.Fatalf(
+			"the view says %+v, the rows %d pending, %d unconfirmed, %d dead",
+			v.Total,
+			pending,
+			unconfirmed,
+			dead,
+		)
 	}
 	oldest := scan[*time.Time](q, `SELECT min(created_at) FROM delivery.entries WHERE kind = 1`)
-	if (oldest == nil) != v.Total.OldestPendingAt.IsZero() || oldest != nil && !oldest.Equal(v.Total.OldestPendingAt) {
+	if (oldest == nil) != v.Total.OldestPendingAt.IsZero() ||
+		oldest != nil && !oldest.Equal(v.Total.OldestPendingAt) {
 		q.t.Fatalf("oldest: the view says %v, the rows %v", v.Total.OldestPendingAt, oldest)
 	}
 }

@@ -9,51 +9,52 @@ import (
 )
 
 var (
-	// ErrBlocked says that the engine refused this credential, and no probe is allowed now.
+	// ErrBlocked says that the engine refused this credential and that no probe is allowed now.
 	ErrBlocked = errors.New("the engine refused this credential")
-	// ErrFenced says that the lease expired and another worker took the lane. Nothing was changed.
-	ErrFenced = errors.New("the lane was leased anew")
+	// ErrLeaseLost says that the lease expired and another worker leased the lane. Nothing was changed.
+	ErrLeaseLost = errors.New("the lease of the lane was lost")
 )
 
 // Credential is the SHA-256 of a bearer token.
 type Credential [32]byte
 
-// TakeQuery says what a worker may take.
-type TakeQuery struct {
+// LeaseQuery says what a worker may lease.
+type LeaseQuery struct {
 	RelayID    string
 	Credential Credential
 	Kinds      []Kind
 	// Limit and MaxBytes bound the entries of one lease; one entry is given whatever its size.
 	Limit    int
 	MaxBytes int
-	// Lease is how long the lane stays the worker's, by PostgreSQL's clock.
-	Lease time.Duration
-	// DecisionWait is how long an interaction may wait for its Decision's row.
+	// TTL is how long the worker keeps the lane, by PostgreSQL's clock.
+	TTL time.Duration
+	// DecisionWait is how long an interaction may wait for the row of its Decision.
 	DecisionWait time.Duration
-	// InOrderOnly passes over what must be retried alone.
-	InOrderOnly bool
+	// SkipRetryLanes leaves out the retry lanes.
+	SkipRetryLanes bool
 }
 
-// Lease is a lane with the deliveries that its holder may send, and nobody else.
+// Lease is a lane with the deliveries that only the holder may send.
 type Lease struct {
 	Kind         Kind
 	ConnectionID ident.ConnectionID
 	Lane         int16
 	Fence        int64
-	// TakenAt is when the lease began, by PostgreSQL's clock.
-	TakenAt time.Time
-	// Alone: each entry goes in a request of its own.
-	Alone bool
-	// Probe: the credential is refused, and this lease's first request tries it again.
+	// LeasedAt is the beginning of the lease, by PostgreSQL's clock.
+	LeasedAt time.Time
+	// Isolated: the lane is a retry lane; each entry goes in a request of its own.
+	Isolated bool
+	// Probe: the credential is refused, and the first request of this lease tries it again.
 	Probe   bool
-	Entries []Leased
-	// whole: of what waited in the lane when it was leased, all that comes before the last entry is in Entries.
-	whole bool
+	Entries []LeasedEntry
+	// contiguous: Entries has all that waited in the lane before its last entry.
+	contiguous bool
 }
 
-// after is the place in the lane where what is left of it begins, when those are gone: 0 if that is not known.
-func (l *Lease) after(gone []int64) int64 {
-	if !l.whole {
+// resumeSeq is where the rest of the lane begins once the entries in gone have left it: 0 when that is not
+// known.
+func (l *Lease) resumeSeq(gone []int64) int64 {
+	if !l.contiguous {
 		return 0
 	}
 	for i := range l.Entries {
@@ -64,65 +65,66 @@ func (l *Lease) after(gone []int64) int64 {
 	return l.Entries[len(l.Entries)-1].Seq + 1
 }
 
-// Leased is one delivery under a lease. Its Body never differs from what an earlier lease gave.
-type Leased struct {
+// LeasedEntry is one delivery under a lease. Its Body is the same in every lease, unless it is redacted.
+type LeasedEntry struct {
 	Seq      int64
 	ID       string
 	Body     []byte
-	Attempts int // failed ones, before this
-	// Waited is the time from its being queued to the lease, by PostgreSQL's clock.
-	Waited time.Duration
-	// Traceparent is the entry's.
+	Attempts int // failed ones so far
+	// Waited is the time from queueing to the lease, by PostgreSQL's clock.
+	Waited      time.Duration
 	Traceparent string
-	// Unconfirmed: it was sent before, and no answer told whether it arrived.
+	// Unconfirmed: it was sent before, and no answer said whether it arrived.
 	Unconfirmed bool
 }
 
-// Refusal is a 401: of which credential, under a lease of when, and whether it was the probe that was refused.
+// Refusal is a 401: of which credential, under a lease from when, and whether the refused request was the
+// probe.
 type Refusal struct {
 	Credential Credential
-	TakenAt    time.Time
+	LeasedAt   time.Time
 	Probe      bool
 }
 
-// Fate is what became of a delivery that was sent.
-type Fate uint8
+// OutcomeStatus is what became of a delivery that was sent.
+type OutcomeStatus uint8
 
 const (
-	// Delivered is what the engine has.
-	Delivered Fate = iota + 1
-	// Died is what the engine will never take.
-	Died
-	// Failed is what is tried again later, unless it has failed too often for too long.
+	// Delivered means that the engine has it.
+	Delivered OutcomeStatus = iota + 1
+	// DeadLettered means that the engine will never accept it.
+	DeadLettered
+	// Failed means that it is tried again later, unless it has failed too often for too long.
 	Failed
 )
 
-// Outcome is the fate of one leased delivery. What a settlement does not name goes back as it was.
+// Outcome is what became of one leased delivery. An entry without an Outcome returns to the queue unchanged.
 type Outcome struct {
-	Seq  int64
-	Fate Fate
-	// Reason says why it died or failed, for the list of the dead. It is cut to 256 bytes.
+	Seq    int64
+	Status OutcomeStatus
+	// Reason says why it was dead-lettered or failed, for the list of dead letters. It is cut to 240
+	// characters.
 	Reason string
 	// Unconfirmed (of Failed): it was sent, so it may have arrived.
 	Unconfirmed bool
-	// Aside (of Failed): from now on it is tried alone, and holds nobody back.
-	Aside bool
-	// RetryIn (of Failed): when it is due again, if it is or goes aside.
+	// Isolate (of Failed): it moves to the retry lane, where it does not hold up others.
+	Isolate bool
+	// RetryIn (of Failed): when it is due again, if it is in the retry lane or moves there.
 	RetryIn time.Duration
 }
 
-// Settlement ends a lease.
-type Settlement struct {
+// Completion ends a lease.
+type Completion struct {
 	Outcomes []Outcome
-	// Rest keeps the lane from being leased for a while.
-	Rest time.Duration
-	// A failed delivery dies when it has failed this often and the first time is this long ago, not counting the time
-	// in which the worker did not run.
+	// LaneDelay is how long the lane cannot be leased.
+	LaneDelay time.Duration
+	// A failed delivery is dead-lettered when it has failed this often and the first failure is this long
+	// ago. The time in which the worker was not running does not count.
 	DeadAttempts int
 	DeadAfter    time.Duration
 }
 
-// Settled says what a settlement came to.
-type Settled struct {
-	Delivered, Died, Failed int
+// Completed counts the outcomes of a Completion.
+type Completed struct {
+	Delivered, DeadLettered, Failed int
 }

@@ -18,13 +18,13 @@ import (
 // model is what the queue must be like: a map from id to what became of it.
 type model struct {
 	*queue
-	rt      *rapid.T
-	next    int
-	state   map[string]string // pending, delivered, dead
-	bytes   map[string]string // as first leased
-	doubt   map[string]bool   // unconfirmed
-	leases  []*deliveries.Lease
-	expired map[*deliveries.Lease]bool
+	rt          *rapid.T
+	next        int
+	state       map[string]string // pending, delivered, dead
+	bytes       map[string]string // as first leased
+	unconfirmed map[string]bool   // unconfirmed
+	leases      []*deliveries.Lease
+	expired     map[*deliveries.Lease]bool
 }
 
 // TestLifecycle plays random operations on real PostgreSQL against the model.
@@ -32,18 +32,27 @@ func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	rapid.Check(t, func(rt *rapid.T) {
-		q.admin(`TRUNCATE delivery.entries, delivery.lanes, delivery.deltas, delivery.counts, delivery.dead, delivery.dead_minutes`)
-		m := &model{queue: q, rt: rt, state: map[string]string{}, bytes: map[string]string{}, doubt: map[string]bool{}, expired: map[*deliveries.Lease]bool{}}
+		q.admin(
+			`TRUNCATE delivery.entries, delivery.lanes, delivery.deltas, delivery.counts, delivery.dead, delivery.dead_minutes`,
+		)
+		m := &model{
+			queue:       q,
+			rt:          rt,
+			state:       map[string]string{},
+			bytes:       map[string]string{},
+			unconfirmed: map[string]bool{},
+			expired:     map[*deliveries.Lease]bool{},
+		}
 		rt.Repeat(map[string]func(*rapid.T){
-			"":        m.check,
-			"enqueue": m.add,
-			"compact": func(*rapid.T) { q.compact() },
-			"date":    func(*rapid.T) { q.date() },
-			"take":    m.lease,
-			"settle":  m.finish,
-			"expire":  m.expireAll,
-			"due":     func(*rapid.T) { q.due() },
-			"replay":  m.replay,
+			"":         m.check,
+			"enqueue":  m.add,
+			"compact":  func(*rapid.T) { q.compact() },
+			"refresh":  func(*rapid.T) { q.refreshHeads() },
+			"lease":    m.leaseNext,
+			"complete": m.finish,
+			"expire":   m.expireAll,
+			"due":      func(*rapid.T) { q.due() },
+			"replay":   m.replay,
 		})
 	})
 }
@@ -54,23 +63,26 @@ func (m *model) add(rt *rapid.T) {
 		m.next++
 		id := fmt.Sprintf("sig_%d", m.next)
 		c := ident.ConnectionID(fmt.Sprint("con_", rapid.IntRange(0, 1).Draw(rt, "connection")))
-		entries = append(entries, interaction(c, fmt.Sprint("dec_", rapid.IntRange(0, 2).Draw(rt, "decision")), id))
+		entries = append(
+			entries,
+			interaction(c, fmt.Sprint("dec_", rapid.IntRange(0, 2).Draw(rt, "decision")), id),
+		)
 		m.state[id] = "pending"
 	}
 	m.enqueueOnly(entries...)
 }
 
-func (m *model) lease(rt *rapid.T) {
+func (m *model) leaseNext(rt *rapid.T) {
 	tq := query()
 	tq.Limit = rapid.IntRange(1, 4).Draw(rt, "limit")
-	l := m.take(tq)
+	l := m.lease(tq)
 	if l == nil {
 		return
 	}
 	for old := range m.expired {
 		if old.ConnectionID == l.ConnectionID && old.Lane == l.Lane {
 			for _, e := range old.Entries {
-				m.doubt[e.ID] = true
+				m.unconfirmed[e.ID] = true
 			}
 			delete(m.expired, old)
 		}
@@ -83,8 +95,8 @@ func (m *model) lease(rt *rapid.T) {
 			rt.Fatalf("%s had the bytes %s, has %s", e.ID, first, e.Body)
 		}
 		m.bytes[e.ID] = string(e.Body)
-		if e.Unconfirmed != m.doubt[e.ID] {
-			rt.Fatalf("%s is unconfirmed: %v, want %v", e.ID, e.Unconfirmed, m.doubt[e.ID])
+		if e.Unconfirmed != m.unconfirmed[e.ID] {
+			rt.Fatalf("%s is unconfirmed: %v, want %v", e.ID, e.Unconfirmed, m.unconfirmed[e.ID])
 		}
 	}
 	if l.Entries[0].Unconfirmed != l.Entries[len(l.Entries)-1].Unconfirmed {
@@ -103,44 +115,50 @@ func (m *model) finish(rt *rapid.T) {
 	var outcomes []deliveries.Outcome
 	for _, e := range l.Entries {
 		o := deliveries.Outcome{Seq: e.Seq, Reason: "x", RetryIn: time.Hour}
-		o.Fate = deliveries.Fate(rapid.IntRange(0, 3).Draw(rt, "fate")) // 0: untouched
-		o.Unconfirmed = o.Fate == deliveries.Failed && rapid.Bool().Draw(rt, "unconfirmed")
-		o.Aside = o.Fate == deliveries.Failed && rapid.Bool().Draw(rt, "aside")
-		if o.Fate != 0 {
+		o.Status = deliveries.OutcomeStatus(rapid.IntRange(0, 3).Draw(rt, "status")) // 0: untouched
+		o.Unconfirmed = o.Status == deliveries.Failed && rapid.Bool().Draw(rt, "unconfirmed")
+		o.Isolate = o.Status == deliveries.Failed && rapid.Bool().Draw(rt, "isolate")
+		if o.Status != 0 {
 			outcomes = append(outcomes, o)
 		}
 	}
-	_, err := m.relay.Settle(context.Background(), l, settlement(outcomes...))
-	if errors.Is(err, deliveries.ErrFenced) {
+	_, err := m.relay.Complete(context.Background(), l, completion(outcomes...))
+	if errors.Is(err, deliveries.ErrLeaseLost) {
 		if m.current(l) {
-			rt.Fatal("fenced, though nobody took the lane since")
+			rt.Fatal("lease lost, though no worker leased the lane since")
 		}
 		return
 	}
 	if err != nil {
 		rt.Fatal(err)
 	}
-	delete(m.expired, l) // it expired, but nobody took the lane before it was settled
+	delete(m.expired, l) // it expired, but no worker leased the lane before it was completed
 	for _, o := range outcomes {
-		id := l.Entries[slices.IndexFunc(l.Entries, func(e deliveries.Leased) bool { return e.Seq == o.Seq })].ID
+		id := l.Entries[slices.IndexFunc(l.Entries,
+			func(e deliveries.LeasedEntry) bool { return e.Seq == o.Seq })].ID
 		switch {
-		case o.Fate == deliveries.Delivered:
+		case o.Status == deliveries.Delivered:
 			m.state[id] = "delivered"
-		case o.Fate == deliveries.Died:
+		case o.Status == deliveries.DeadLettered:
 			m.state[id] = "dead"
 		case o.Unconfirmed:
-			m.doubt[id] = true
+			m.unconfirmed[id] = true
 		}
-		if o.Fate != deliveries.Failed {
-			delete(m.doubt, id)
+		if o.Status != deliveries.Failed {
+			delete(m.unconfirmed, id)
 		}
 	}
 }
 
 // current reports whether a lease is still the last of its lane.
 func (m *model) current(l *deliveries.Lease) bool {
-	return scan[int64](m.queue, `SELECT fence FROM delivery.lanes WHERE connection_id = $1 AND kind = $2 AND lane = $3`,
-		l.ConnectionID, int16(l.Kind), l.Lane) == l.Fence
+	return scan[int64](
+		m.queue,
+		`SELECT fence FROM delivery.lanes WHERE connection_id = $1 AND kind = $2 AND lane = $3`,
+		l.ConnectionID,
+		int16(l.Kind),
+		l.Lane,
+	) == l.Fence
 }
 
 func (m *model) expireAll(*rapid.T) {
@@ -161,7 +179,7 @@ func (m *model) replay(rt *rapid.T) {
 	}
 	got := 0
 	for _, c := range []ident.ConnectionID{"con_0", "con_1"} {
-		k, err := m.control.Replay(context.Background(), deliveries.ReplayQuery{ConnectionID: c})
+		k, err := m.control.ReplayDead(context.Background(), deliveries.ReplayQuery{ConnectionID: c})
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -189,8 +207,10 @@ func (m *model) check(rt *rapid.T) {
 		rt.Fatalf("the view says %+v, the model %v", v.Total, want)
 	}
 	// What an expired lease was sending is counted when its lane is taken again.
-	rows, err := m.pools.admin.Query(context.Background(),
-		`SELECT e.id FROM delivery.entries e JOIN delivery.lanes l USING (connection_id, kind, lane) WHERE e.seq = ANY (l.unconfirmed)`)
+	rows, err := m.pools.admin.Query(
+		context.Background(),
+		`SELECT e.id FROM delivery.entries e JOIN delivery.lanes l USING (connection_id, kind, lane) WHERE e.seq = ANY (l.unconfirmed)`,
+	)
 	if err != nil {
 		rt.Fatal(err)
 	}
@@ -207,13 +227,17 @@ func (m *model) check(rt *rapid.T) {
 			delete(got, e.ID) // a look at the lane that leased nothing may have counted it already
 		}
 	}
-	doubt := maps.Clone(m.doubt)
+	unconfirmed := maps.Clone(m.unconfirmed)
 	for old := range m.expired {
 		for _, e := range old.Entries {
-			delete(doubt, e.ID)
+			delete(unconfirmed, e.ID)
 		}
 	}
-	if !maps.Equal(got, doubt) {
-		rt.Fatalf("unconfirmed %v, the model %v", slices.Collect(maps.Keys(got)), slices.Collect(maps.Keys(doubt)))
+	if !maps.Equal(got, unconfirmed) {
+		rt.Fatalf(
+			"unconfirmed %v, the model %v",
+			slices.Collect(maps.Keys(got)),
+			slices.Collect(maps.Keys(unconfirmed)),
+		)
 	}
 }

@@ -18,19 +18,19 @@ func TestDeliverInOrder(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(interaction(shop, "dec_1", "sig_1"), interaction(shop, "dec_1", "sig_2"))
 	q.enqueue(interaction(shop, "dec_1", "sig_3"))
-	l := q.mustTake()
+	l := q.mustLease()
 	if got, want := ids(l), []string{"sig_1", "sig_2", "sig_3"}; !slices.Equal(got, want) {
 		t.Fatalf("took %v, want %v", got, want)
 	}
 	if string(l.Entries[0].Body) != `{"signal_id":"sig_1","decision_id":"dec_1"}` {
 		t.Errorf("body %s", l.Entries[0].Body)
 	}
-	if second := q.take(query()); second != nil {
+	if second := q.lease(query()); second != nil {
 		t.Errorf("a leased lane was leased again: %v", ids(second))
 	}
 	q.recount()
-	if done := q.settle(l, delivered(l)...); done.Delivered != 3 {
-		t.Errorf("settled %+v", done)
+	if done := q.complete(l, delivered(l)...); done.Delivered != 3 {
+		t.Errorf("completed %+v", done)
 	}
 	q.recount()
 	if n := scan[int](q, `SELECT count(*) FROM delivery.lanes WHERE ready`); n != 0 {
@@ -38,7 +38,7 @@ func TestDeliverInOrder(t *testing.T) {
 	}
 }
 
-func TestTakeIsBounded(t *testing.T) {
+func TestLeaseIsBounded(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	for i := range 5 {
@@ -47,19 +47,19 @@ func TestTakeIsBounded(t *testing.T) {
 	q.compact()
 	tq := query()
 	tq.Limit = 2
-	l := q.take(tq)
+	l := q.lease(tq)
 	if got := ids(l); !slices.Equal(got, []string{"sig_0", "sig_1"}) {
 		t.Errorf("took %v", got)
 	}
-	q.settle(l)
+	q.complete(l)
 	tq = query()
 	tq.MaxBytes = 1
-	if l = q.take(tq); !slices.Equal(ids(l), []string{"sig_0"}) {
+	if l = q.lease(tq); !slices.Equal(ids(l), []string{"sig_0"}) {
 		t.Errorf("took %v, want the first whatever its size", ids(l))
 	}
 }
 
-func TestEnqueueRefuses(t *testing.T) {
+func TestEnqueueRejects(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	f := func(e deliveries.Entry) {
@@ -76,43 +76,52 @@ func TestEnqueueRefuses(t *testing.T) {
 	f(deliveries.Entry{Kind: deliveries.Interaction, ConnectionID: shop, Body: nil})
 }
 
-// TestExpiredLease: what was being sent is unconfirmed, goes first and with the same bytes; the sleeper changes nothing.
+// TestExpiredLease: what was in flight is unconfirmed, and goes first with the same bytes; the late worker
+// changes nothing.
 func TestExpiredLease(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	q.enqueue(interaction(shop, "dec_1", "sig_1"), interaction(shop, "dec_1", "sig_2"))
-	sleeper := q.mustTake()
+	sleeper := q.mustLease()
 	q.enqueue(interaction(shop, "dec_1", "sig_3"))
 	q.expire()
-	l := q.mustTake()
-	if got := ids(l); !slices.Equal(got, []string{"sig_1", "sig_2"}) || !l.Entries[0].Unconfirmed || !l.Entries[1].Unconfirmed {
+	l := q.mustLease()
+	if got := ids(l); !slices.Equal(got, []string{"sig_1", "sig_2"}) || !l.Entries[0].Unconfirmed ||
+		!l.Entries[1].Unconfirmed {
 		t.Fatalf("took %+v, want the two unconfirmed alone", l.Entries)
 	}
 	if n := q.view().Total.UnconfirmedCreations; n != 2 {
 		t.Errorf("%d unconfirmed, want 2", n)
 	}
-	if _, err := q.relay.Settle(context.Background(), sleeper, settlement(delivered(sleeper)...)); !errors.Is(err, deliveries.ErrFenced) {
-		t.Errorf("the sleeper settled: %v", err)
+	if _, err := q.relay.Complete(context.Background(), sleeper,
+		completion(delivered(sleeper)...)); !errors.Is(
+		err,
+		deliveries.ErrLeaseLost,
+	) {
+		t.Errorf("the late worker completed: %v", err)
 	}
 	if n := q.view().Total.Pending; n != 3 {
 		t.Errorf("%d pending, want 3", n)
 	}
-	q.settle(l, delivered(l)...)
+	q.complete(l, delivered(l)...)
 	q.recount()
-	if l = q.mustTake(); !slices.Equal(ids(l), []string{"sig_3"}) || l.Entries[0].Unconfirmed {
+	if l = q.mustLease(); !slices.Equal(ids(l), []string{"sig_3"}) || l.Entries[0].Unconfirmed {
 		t.Errorf("then took %+v", l.Entries)
 	}
 }
 
-// TestSettleOnce: a settlement whose COMMIT had no answer is repeated, and counts once.
-func TestSettleOnce(t *testing.T) {
+// TestCompleteOnce: a completion whose COMMIT had no answer is repeated, and counts once.
+func TestCompleteOnce(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	q.enqueue(interaction(shop, "dec_1", "sig_1"))
-	l := q.mustTake()
-	q.settle(l, delivered(l)...)
-	if _, err := q.relay.Settle(context.Background(), l, settlement(delivered(l)...)); !errors.Is(err, deliveries.ErrFenced) {
-		t.Errorf("settled twice: %v", err)
+	l := q.mustLease()
+	q.complete(l, delivered(l)...)
+	if _, err := q.relay.Complete(context.Background(), l, completion(delivered(l)...)); !errors.Is(
+		err,
+		deliveries.ErrLeaseLost,
+	) {
+		t.Errorf("completed twice: %v", err)
 	}
 	q.recount()
 }
@@ -121,65 +130,82 @@ func TestUnconfirmedUntilAnswered(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	q.enqueue(interaction(shop, "dec_1", "sig_1"), interaction(shop, "dec_1", "sig_2"))
-	l := q.mustTake()
+	l := q.mustLease()
 	first := slices.Clone(l.Entries[0].Body)
-	q.settle(l, all(l, deliveries.Outcome{Fate: deliveries.Failed, Unconfirmed: true})...)
+	q.complete(l, all(l, deliveries.Outcome{Status: deliveries.Failed, Unconfirmed: true})...)
 	q.recount()
 	q.due()
-	l = q.mustTake()
+	l = q.mustLease()
 	if !l.Entries[0].Unconfirmed || l.Entries[0].Attempts != 1 || string(l.Entries[0].Body) != string(first) {
 		t.Errorf("took %+v", l.Entries[0])
 	}
-	q.settle(l, all(l, deliveries.Outcome{Fate: deliveries.Failed})...) // a 503 confirms nothing
+	q.complete(l, all(l, deliveries.Outcome{Status: deliveries.Failed})...) // a 503 confirms nothing
 	if n := q.view().Total.UnconfirmedCreations; n != 2 {
 		t.Errorf("%d unconfirmed after a 503, want 2", n)
 	}
 	q.due()
-	l = q.mustTake()
-	q.settle(l, deliveries.Outcome{Seq: l.Entries[0].Seq, Fate: deliveries.Delivered},
-		deliveries.Outcome{Seq: l.Entries[1].Seq, Fate: deliveries.Died, Reason: "rejected: x"})
+	l = q.mustLease()
+	q.complete(l, deliveries.Outcome{Seq: l.Entries[0].Seq, Status: deliveries.Delivered},
+		deliveries.Outcome{Seq: l.Entries[1].Seq, Status: deliveries.DeadLettered, Reason: "rejected: x"})
 	if v := q.view(); v.Total.UnconfirmedCreations != 0 || v.Total.Pending != 0 || v.Total.DeadLast24h != 1 {
 		t.Errorf("in the end %+v", v.Total)
 	}
 	q.recount()
 }
 
-// TestAside: what fails alone holds nobody back, has its own time, and stays unconfirmed.
-func TestAside(t *testing.T) {
+// TestRetryLane: an entry in the retry lane does not hold up others, has its own time, and stays unconfirmed.
+func TestRetryLane(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
-	q.enqueue(interaction(shop, "dec_1", "sig_1"), interaction(shop, "dec_1", "sig_2"), interaction(shop, "dec_1", "sig_3"))
-	l := q.mustTake()
-	q.settle(l,
-		deliveries.Outcome{Seq: l.Entries[0].Seq, Fate: deliveries.Failed, Unconfirmed: true, Aside: true, RetryIn: time.Hour},
-		deliveries.Outcome{Seq: l.Entries[1].Seq, Fate: deliveries.Failed, Aside: true, RetryIn: 2 * time.Hour})
+	q.enqueue(
+		interaction(shop, "dec_1", "sig_1"),
+		interaction(shop, "dec_1", "sig_2"),
+		interaction(shop, "dec_1", "sig_3"),
+	)
+	l := q.mustLease()
+	q.complete(
+		l,
+		deliveries.Outcome{
+			Seq:         l.Entries[0].Seq,
+			Status:      deliveries.Failed,
+			Unconfirmed: true,
+			Isolate:     true,
+			RetryIn:     time.Hour,
+		},
+		deliveries.Outcome{
+			Seq:     l.Entries[1].Seq,
+			Status:  deliveries.Failed,
+			Isolate: true,
+			RetryIn: 2 * time.Hour,
+		},
+	)
 	q.recount()
-	l = q.mustTake()
-	if l.Alone || !slices.Equal(ids(l), []string{"sig_3"}) {
+	l = q.mustLease()
+	if l.Isolated || !slices.Equal(ids(l), []string{"sig_3"}) {
 		t.Fatalf("took %+v, want the one that did not fail", l)
 	}
-	q.settle(l, delivered(l)...)
-	if l = q.take(query()); l != nil {
+	q.complete(l, delivered(l)...)
+	if l = q.lease(query()); l != nil {
 		t.Fatalf("took %v before its time", ids(l))
 	}
 	q.due()
 	tq := query()
-	tq.InOrderOnly = true
-	if l = q.take(tq); l != nil {
+	tq.SkipRetryLanes = true
+	if l = q.lease(tq); l != nil {
 		t.Fatalf("took %v, asked for what is in order", ids(l))
 	}
-	l = q.mustTake()
-	if !l.Alone || !slices.Equal(ids(l), []string{"sig_1"}) || !l.Entries[0].Unconfirmed {
+	l = q.mustLease()
+	if !l.Isolated || !slices.Equal(ids(l), []string{"sig_1"}) || !l.Entries[0].Unconfirmed {
 		t.Fatalf("took %+v, want the unconfirmed one first", l)
 	}
-	q.settle(l, delivered(l)...)
+	q.complete(l, delivered(l)...)
 	q.recount()
-	l = q.mustTake()
-	if !l.Alone || !slices.Equal(ids(l), []string{"sig_2"}) || l.Entries[0].Attempts != 1 {
+	l = q.mustLease()
+	if !l.Isolated || !slices.Equal(ids(l), []string{"sig_2"}) || l.Entries[0].Attempts != 1 {
 		t.Fatalf("took %+v", l)
 	}
-	q.settle(l, all(l, deliveries.Outcome{Fate: deliveries.Failed, RetryIn: time.Hour})...)
-	if l = q.take(query()); l != nil {
+	q.complete(l, all(l, deliveries.Outcome{Status: deliveries.Failed, RetryIn: time.Hour})...)
+	if l = q.lease(query()); l != nil {
 		t.Errorf("took %v before its time", ids(l))
 	}
 	q.recount()
@@ -198,22 +224,24 @@ func TestEnvelopes(t *testing.T) {
 	}
 	q.compact()
 	if v := q.view(); v.Total.Pending != 0 || len(v.Connections) != 0 {
-		t.Errorf("operation 9 counts an envelope: %+v", v)
+		t.Errorf("the view counts an envelope: %+v", v)
 	}
-	if v, err := q.relay.ViewOf(context.Background(), deliveries.Envelope); err != nil || v.Total.Pending != 1 {
+	if v, err := q.relay.ViewOf(context.Background(), deliveries.Envelope); err != nil ||
+		v.Total.Pending != 1 {
 		t.Errorf("view of envelopes: %+v, %v", v.Total, err)
 	}
 	tq := query()
 	tq.Kinds = []deliveries.Kind{deliveries.Interaction}
-	if l := q.take(tq); l != nil {
+	if l := q.lease(tq); l != nil {
 		t.Errorf("took a %s", l.Kind)
 	}
-	l := q.mustTake()
+	l := q.mustLease()
 	if l.Kind != deliveries.Envelope || ids(l)[0] != "obs_1" {
 		t.Errorf("took %+v", l)
 	}
-	q.settle(l, delivered(l)...)
-	if v, err := q.relay.ViewOf(context.Background(), deliveries.Envelope); err != nil || v.Total.Pending != 0 {
+	q.complete(l, delivered(l)...)
+	if v, err := q.relay.ViewOf(context.Background(), deliveries.Envelope); err != nil ||
+		v.Total.Pending != 0 {
 		t.Errorf("view of envelopes: %+v, %v", v.Total, err)
 	}
 }

@@ -16,15 +16,15 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// TestNoLostWakeUp: writers, compactors and workers at once; whoever sleeps is woken, and in the end everything went
-// out once per lease, nothing waits, and the counts are zero.
+// TestNoLostWakeUp: writers, compactors and workers run at once. Every sleeping lane is woken; in the end
+// every entry was delivered once per lease, the queue is empty, and the counts are zero.
 func TestNoLostWakeUp(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	const writers, rounds, per = 2, 60, 5
 	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
 	defer cancel()
-	var enqueued, settled atomic.Int64
+	var enqueued, completed atomic.Int64
 	var writing, working sync.WaitGroup
 	for n := range writers {
 		writing.Go(func() {
@@ -32,9 +32,20 @@ func TestNoLostWakeUp(t *testing.T) {
 				var entries []deliveries.Entry
 				for i := range per {
 					c := ident.ConnectionID(fmt.Sprint("con_", rand.IntN(3)))
-					entries = append(entries, interaction(c, fmt.Sprint("dec_", rand.IntN(20)), fmt.Sprintf("sig_%d_%d_%d", n, r, i)))
+					entries = append(
+						entries,
+						interaction(
+							c,
+							fmt.Sprint("dec_", rand.IntN(20)),
+							fmt.Sprintf("sig_%d_%d_%d", n, r, i),
+						),
+					)
 				}
-				err := pgx.BeginFunc(ctx, q.pools.admin, func(tx pgx.Tx) error { return deliveries.Enqueue(ctx, tx, entries) })
+				err := pgx.BeginFunc(
+					ctx,
+					q.pools.admin,
+					func(tx pgx.Tx) error { return deliveries.Enqueue(ctx, tx, entries) },
+				)
 				if err != nil {
 					t.Error(err)
 					return
@@ -53,7 +64,7 @@ func TestNoLostWakeUp(t *testing.T) {
 						return
 					}
 				}
-				l, err := q.relay.Take(ctx, query())
+				l, err := q.relay.Lease(ctx, query())
 				if err != nil {
 					t.Error(err)
 					return
@@ -61,22 +72,22 @@ func TestNoLostWakeUp(t *testing.T) {
 				if l == nil {
 					select {
 					case <-done:
-						if settled.Load() == enqueued.Load() {
+						if completed.Load() == enqueued.Load() {
 							return
 						}
 					case <-ctx.Done():
-						t.Error("something waits and nobody is woken")
+						t.Error("an entry waits and no lane is woken")
 						return
 					default:
 					}
 					continue
 				}
-				s, err := q.relay.Settle(ctx, l, settlement(delivered(l)...))
+				s, err := q.relay.Complete(ctx, l, completion(delivered(l)...))
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				settled.Add(int64(s.Delivered))
+				completed.Add(int64(s.Delivered))
 			}
 		})
 	}
@@ -85,31 +96,31 @@ func TestNoLostWakeUp(t *testing.T) {
 	working.Wait()
 	q.compact()
 	q.recount()
-	if settled.Load() != writers*rounds*per {
-		t.Errorf("settled %d of %d", settled.Load(), writers*rounds*per)
+	if completed.Load() != writers*rounds*per {
+		t.Errorf("completed %d of %d", completed.Load(), writers*rounds*per)
 	}
 	if n := scan[int](q, `SELECT count(*) FROM delivery.counts WHERE pending <> 0 OR unconfirmed <> 0`); n != 0 {
 		t.Errorf("%d counts are not zero", n)
 	}
 }
 
-// TestOneSettlesPerFence: of two that hold the same lane over an expiry, exactly the later one settles.
-func TestOneSettlesPerFence(t *testing.T) {
+// TestOneCompletionPerFence: of two that hold the same lane over an expiry, exactly the later one completes.
+func TestOneCompletionPerFence(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	for i := range 30 {
 		q.enqueue(interaction(shop, "dec_1", fmt.Sprintf("sig_%d", i)))
-		first := q.mustTake()
+		first := q.mustLease()
 		q.expire()
-		second := q.mustTake()
+		second := q.mustLease()
 		var wg sync.WaitGroup
 		var won, lost atomic.Int32
 		for _, l := range []*deliveries.Lease{first, second} {
 			wg.Go(func() {
-				switch _, err := q.relay.Settle(context.Background(), l, settlement(delivered(l)...)); {
+				switch _, err := q.relay.Complete(context.Background(), l, completion(delivered(l)...)); {
 				case err == nil && l == second:
 					won.Add(1)
-				case errors.Is(err, deliveries.ErrFenced) && l == first:
+				case errors.Is(err, deliveries.ErrLeaseLost) && l == first:
 					lost.Add(1)
 				default:
 					t.Errorf("fence %d of %d: %v", l.Fence, second.Fence, err)
@@ -118,18 +129,19 @@ func TestOneSettlesPerFence(t *testing.T) {
 		}
 		wg.Wait()
 		if won.Load() != 1 || lost.Load() != 1 {
-			t.Fatal("not exactly one settled")
+			t.Fatal("not exactly one completed")
 		}
 		q.recount()
 	}
 }
 
-// TestDatesAreTrue: lanes are dated while they are in turns and woken; whenever all pause, a lane that is dated names its first entry.
-func TestDatesAreTrue(t *testing.T) {
+// TestLaneHeadsAreTrue: lane heads are refreshed while lanes are leased and woken. Whenever all pause, a
+// lane's oldest_at is that of its first entry.
+func TestLaneHeadsAreTrue(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	const rounds, per = 300, 4
-	var step sync.RWMutex // held for reading by whoever takes a step
+	var step sync.RWMutex // held for reading during a step
 	var busy sync.WaitGroup
 	var written, finished atomic.Bool
 	loop := func(do func() error) {
@@ -150,29 +162,36 @@ func TestDatesAreTrue(t *testing.T) {
 		loop(func() error {
 			tq := query()
 			tq.Limit = 1 + rand.IntN(2*per)
-			l, err := q.relay.Take(ctx, tq)
+			l, err := q.relay.Lease(ctx, tq)
 			if err != nil || l == nil {
 				return err
 			}
 			outcomes := delivered(l)[rand.IntN(2)*rand.IntN(len(l.Entries)):]
-			if !l.Alone && rand.IntN(4) == 0 {
-				outcomes[0].Fate, outcomes[0].Aside = deliveries.Failed, true
+			if !l.Isolated && rand.IntN(4) == 0 {
+				outcomes[0].Status, outcomes[0].Isolate = deliveries.Failed, true
 			}
-			_, err = q.relay.Settle(ctx, l, settlement(outcomes...))
+			_, err = q.relay.Complete(ctx, l, completion(outcomes...))
 			return err
 		})
 	}
 	loop(func() error { _, err := q.relay.Compact(ctx); return err })
-	loop(func() error { _, err := q.relay.DateLanes(ctx); return err })
+	loop(func() error { _, err := q.relay.RefreshLaneHeads(ctx); return err })
 	busy.Go(func() {
 		defer written.Store(true)
 		for r := range rounds {
 			var entries []deliveries.Entry
 			for i := range per {
-				entries = append(entries, interaction(shop, fmt.Sprint("dec_", rand.IntN(3)), fmt.Sprintf("sig_%d_%d", r, i)))
+				entries = append(
+					entries,
+					interaction(shop, fmt.Sprint("dec_", rand.IntN(3)), fmt.Sprintf("sig_%d_%d", r, i)),
+				)
 			}
 			step.RLock()
-			err := pgx.BeginFunc(ctx, q.pools.relay, func(tx pgx.Tx) error { return deliveries.Enqueue(ctx, tx, entries) })
+			err := pgx.BeginFunc(
+				ctx,
+				q.pools.relay,
+				func(tx pgx.Tx) error { return deliveries.Enqueue(ctx, tx, entries) },
+			)
 			step.RUnlock()
 			if err != nil {
 				t.Error(err)
@@ -180,10 +199,10 @@ func TestDatesAreTrue(t *testing.T) {
 			}
 		}
 	})
-	dated := 0
+	withHead := 0
 	for !written.Load() && !t.Failed() {
 		step.Lock()
-		dated += scan[int](q, `SELECT count(*) FROM delivery.lanes WHERE oldest_at > '-infinity'`)
+		withHead += scan[int](q, `SELECT count(*) FROM delivery.lanes WHERE oldest_at > '-infinity'`)
 		if n := scan[int](q, `
 			SELECT count(*) FROM delivery.lanes l WHERE l.ready AND l.oldest_at > '-infinity' AND l.oldest_at IS DISTINCT FROM (
 				SELECT e.created_at FROM delivery.entries e
@@ -195,7 +214,7 @@ func TestDatesAreTrue(t *testing.T) {
 	}
 	finished.Store(true)
 	busy.Wait()
-	if dated == 0 {
-		t.Error("no lane was ever dated")
+	if withHead == 0 {
+		t.Error("no lane ever had a head")
 	}
 }

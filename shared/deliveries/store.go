@@ -5,22 +5,37 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"storefront.internal/shared/pg"
 )
 
-// Store is the queue in PostgreSQL. Every exported method is one transaction; times and leases are PostgreSQL's.
+// Store is the queue in PostgreSQL. Every exported method is one transaction; times and leases are by
+// PostgreSQL's clock.
 type Store struct {
 	pool *pgxpool.Pool
 }
 
-// NewStore returns the queue behind a pool. What its methods may do is decided by the pool's role.
+// NewStore returns the queue in the pool's database. The pool's role limits what its methods may do.
 func NewStore(pool *pgxpool.Pool) *Store { return &Store{pool: pool} }
 
-// inTurn runs a part of a delivery's turn in a transaction. Its statements go by their keys and are planned once: to plan them
-// for each turn costs more than to run them, the days' partitions above all. A queue is small and large by turns, so a plan that
-// reads the whole of a table which is small now must not be kept; where one has to be read nevertheless, that looks so dear to
-// the planner that it would compile the statement, which takes seconds on a busy machine.
-func (s *Store) inTurn(ctx context.Context, fn func(pgx.Tx) error) error {
-	return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{
-		BeginQuery: "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off",
-	}, fn)
+// withOptions begins transactions with the given options.
+type withOptions struct {
+	pool *pgxpool.Pool
+	opts pgx.TxOptions
+}
+
+// BeginTx implements pg.Beginner.
+func (w withOptions) BeginTx(ctx context.Context, _ pgx.TxOptions) (pgx.Tx, error) {
+	return w.pool.BeginTx(ctx, w.opts)
+}
+
+// withQueuePlanner runs the transactions of leases, which are frequent and always find rows by their keys.
+// Settings:
+//   - force_generic_plan: planning costs more than the statement, above all for tables partitioned by day
+//   - enable_seqscan, enable_bitmapscan off: a plan made while the queue is small must suit a large queue
+//   - jit off: with scans disabled a plan that needs one has a huge cost, and compiling it takes seconds
+func (s *Store) withQueuePlanner(ctx context.Context, fn func(pgx.Tx) error) error {
+	return pg.InTx(ctx, withOptions{s.pool,
+		pgx.TxOptions{BeginQuery: "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; " +
+			"SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off"}}, fn)
 }

@@ -8,9 +8,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"storefront.internal/shared/ident"
+	"storefront.internal/shared/pg"
 )
 
-// WorkerState is spec.md's state of the engine delivery worker.
+// WorkerState is the state of the delivery worker.
 type WorkerState string
 
 // The states of the worker.
@@ -20,22 +21,22 @@ const (
 	Disabled WorkerState = "disabled"
 )
 
-// View is operation 9's reading of the queue.
+// View is the queue view.
 type View struct {
 	ReadAt      time.Time
 	Worker      Worker
-	Total       Slice
-	Connections []Slice // by connection id; those with pending deliveries, or with dead ones in the window
+	Total       Stats
+	Connections []Stats // by connection id; those with pending deliveries, or with dead ones in the window
 }
 
-// Worker is the state of delivery as the relays last said it.
+// Worker is the state of delivery by the relays' last heartbeats.
 type Worker struct {
 	State     WorkerState
 	BlockedAt time.Time // zero unless State is Blocked
 }
 
-// Slice is the figures of the whole queue, or of one connection.
-type Slice struct {
+// Stats are the figures of the whole queue, or of one connection.
+type Stats struct {
 	ConnectionID         ident.ConnectionID // "" in the total
 	Pending              int64
 	OldestPendingAt      time.Time // zero when nothing is pending
@@ -44,9 +45,10 @@ type Slice struct {
 	UnconfirmedCreations int64
 }
 
-// selectView reads counts and open deltas, the dead by minute with the window's first minute counted exactly, and the oldest
-// delivery as the lanes know it. Where a lane does not, or an open delta has yet to wake it, its first entry is looked up. What
-// waits is never scanned.
+// selectView sums the counts and the deltas that are not folded yet. The dead letters of the last 24 hours
+// are counted by minute, and one by one in the minute that the window cuts. The oldest entry is that of the
+// lanes' oldest_at; for lanes without one, and for lanes that a delta is about to wake, the first entry is
+// looked up. Waiting entries are not scanned.
 const selectView = `
 WITH span AS (
     SELECT now() - interval '24 hours' AS opens,
@@ -68,31 +70,35 @@ WITH span AS (
     FROM delivery.dead d, span
     WHERE d.kind = $1 AND d.died_at > span.opens AND d.died_at < span.whole
 ), sums AS (
-    SELECT connection_id, sum(pending)::bigint AS pending, sum(unconfirmed)::bigint AS unconfirmed, sum(dead)::bigint AS dead
+    SELECT connection_id, sum(pending)::bigint AS pending, sum(unconfirmed)::bigint AS unconfirmed,
+        sum(dead)::bigint AS dead
     FROM parts
     GROUP BY connection_id
-), told AS (
+), known AS (
     SELECT connection_id, lane, oldest_at
     FROM delivery.lanes
     WHERE kind = $1 AND ready AND oldest_at > '-infinity'
-), untold AS (
+), unknown AS (
     SELECT connection_id, lane
     FROM delivery.lanes
     WHERE kind = $1 AND ready AND oldest_at = '-infinity'
     UNION
     SELECT connection_id, n::smallint
-    FROM (SELECT connection_id, bit_or(lanes) AS lanes FROM delivery.deltas WHERE kind = $1 GROUP BY connection_id) filled
+    FROM (
+        SELECT connection_id,
+            bit_or(lanes) AS lanes FROM delivery.deltas WHERE kind = $1 GROUP BY connection_id
+    ) filled
     CROSS JOIN generate_series(0, 7) AS n
     WHERE lanes & (1 << n) <> 0
     EXCEPT
-    SELECT connection_id, lane FROM told
+    SELECT connection_id, lane FROM known
 ), oldest AS (
     SELECT connection_id, min(at) AS at
     FROM (
-        SELECT connection_id, oldest_at AS at FROM told
+        SELECT connection_id, oldest_at AS at FROM known
         UNION ALL
         SELECT u.connection_id, head.created_at
-        FROM untold u
+        FROM unknown u
         CROSS JOIN LATERAL (
             SELECT e.created_at
             FROM delivery.entries e
@@ -111,13 +117,14 @@ ORDER BY s.connection_id`
 
 const selectWorker = `SELECT state, blocked_at, now() FROM delivery.worker`
 
-// View reads operation 9: interactions only, in one snapshot, taking and touching nothing.
+// View reads the queue of interactions in one snapshot. It takes no locks.
 func (s *Store) View(ctx context.Context) (View, error) { return s.ViewOf(ctx, Interaction) }
 
-// ViewOf reads the same of one kind; the relay's metrics show envelopes too.
+// ViewOf is View for one kind; the relay exports metrics of envelopes too.
 func (s *Store) ViewOf(ctx context.Context, k Kind) (View, error) {
 	var v View
-	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+	snapshot := withOptions{s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}}
+	err := pg.InTx(ctx, snapshot, func(tx pgx.Tx) error {
 		var err error
 		if v, err = readWorker(ctx, tx); err != nil {
 			return err
@@ -126,7 +133,7 @@ func (s *Store) ViewOf(ctx context.Context, k Kind) (View, error) {
 		if err != nil {
 			return err
 		}
-		v.Connections, err = pgx.CollectRows(rows, scanSlice)
+		v.Connections, err = pgx.CollectRows(rows, scanStats)
 		return err
 	})
 	if err != nil {
@@ -149,8 +156,8 @@ func readWorker(ctx context.Context, tx pgx.Tx) (View, error) {
 	return v, nil
 }
 
-func scanSlice(row pgx.CollectableRow) (Slice, error) {
-	var s Slice
+func scanStats(row pgx.CollectableRow) (Stats, error) {
+	var s Stats
 	var oldest *time.Time
 	var readAt time.Time
 	err := row.Scan(&s.ConnectionID, &s.Pending, &s.UnconfirmedCreations, &s.DeadLast24h, &oldest, &readAt)
@@ -161,14 +168,15 @@ func scanSlice(row pgx.CollectableRow) (Slice, error) {
 	return s, err
 }
 
-func total(slices []Slice) Slice {
-	var t Slice
+func total(slices []Stats) Stats {
+	var t Stats
 	for _, s := range slices {
 		t.Pending += s.Pending
 		t.DeadLast24h += s.DeadLast24h
 		t.UnconfirmedCreations += s.UnconfirmedCreations
 		t.OldestPendingSeconds = max(t.OldestPendingSeconds, s.OldestPendingSeconds)
-		if !s.OldestPendingAt.IsZero() && (t.OldestPendingAt.IsZero() || s.OldestPendingAt.Before(t.OldestPendingAt)) {
+		if !s.OldestPendingAt.IsZero() &&
+			(t.OldestPendingAt.IsZero() || s.OldestPendingAt.Before(t.OldestPendingAt)) {
 			t.OldestPendingAt = s.OldestPendingAt
 		}
 	}

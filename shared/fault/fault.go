@@ -1,6 +1,6 @@
-// Package fault owns the one error type that crosses packages: a code of the closed set that clients see, a detail
-// that is safe to show, and the cause, which is not. It refuses to know HTTP: package problem gives codes their
-// status. Adapters translate their drivers' errors into faults at their border.
+// Package fault owns the one error type that crosses packages: a code that clients see, a detail that is safe
+// to show, and a cause that is only logged. Adapters translate the errors of their drivers into faults.
+// Package problem gives each code its HTTP status.
 package fault
 
 import (
@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Code names a kind of failure. Codes are part of the contract and never renamed; they are metric labels too.
+// Code names a kind of failure. Clients and metric labels use the codes, so they are never renamed.
 type Code string
 
-// The codes of spec.md "Errors" and contract, section 1.
+// The codes.
 const (
 	InvalidRequest                Code = "invalid_request"
 	Unauthorized                  Code = "unauthorized"
@@ -35,19 +35,19 @@ const (
 	UnknownProvider               Code = "unknown_provider"
 )
 
-// Field is one fault of a request body: a code, a sentence and a JSON Pointer (RFC 6901) to the place.
+// Field is one error in a request body, with a JSON Pointer (RFC 6901) to its place.
 type Field struct {
 	Code    string `json:"code"`
 	Detail  string `json:"detail"`
 	Pointer string `json:"pointer"`
 }
 
-// Error is a failure as a client may hear of it, and its cause for the log.
+// Error is a failure that a client may see, with its cause for the log.
 type Error struct {
 	Code       Code
 	Detail     string         // shown to the client; never a value of the request, never a secret
 	Fields     []Field        // of an invalid_request
-	Extra      map[string]any // further members of the problem, as the contract names them
+	Extra      map[string]any // further members of the problem body
 	RetryAfter time.Duration  // 0: none
 	Err        error          // the cause: logged, never shown
 }
@@ -55,9 +55,10 @@ type Error struct {
 // New returns a fault without a cause.
 func New(code Code, detail string) *Error { return &Error{Code: code, Detail: detail} }
 
-// Invalid returns an invalid_request that names one place of the body.
+// Invalid returns an invalid_request with one error of the body.
 func Invalid(pointer, code, detail string) *Error {
-	return &Error{Code: InvalidRequest, Detail: detail, Fields: []Field{{Code: code, Detail: detail, Pointer: pointer}}}
+	return &Error{Code: InvalidRequest, Detail: detail,
+		Fields: []Field{{Code: code, Detail: detail, Pointer: pointer}}}
 }
 
 // Wrap returns a fault with its cause.
@@ -65,7 +66,7 @@ func Wrap(code Code, detail string, err error) *Error {
 	return &Error{Code: code, Detail: detail, Err: err}
 }
 
-// Error names the code, the detail and the cause. It is for logs.
+// Error returns the code, the detail and the cause, for logs.
 func (e *Error) Error() string {
 	s := string(e.Code)
 	if e.Detail != "" {
@@ -80,7 +81,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// From returns the fault in err's chain. What has none is an internal_error: its text is the log's alone.
+// From returns the fault in err's chain, or else an internal_error whose text is only logged.
 func From(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {

@@ -1,12 +1,11 @@
-// Package ident owns the service's identifiers: their prefixes, their form, and how they are minted and derived
-// (contract, section 1 "Ids"). It refuses to know what an identifier names: whether a connection exists, or to whom
-// an item belongs, is asked elsewhere.
+// Package ident owns the identifiers of the service: their prefixes, their form, and how they are minted and
+// derived. It does not know whether the thing that an identifier names exists, or to whom it belongs.
 package ident
 
 // Prefix is the part of an identifier before its underscore; it names the kind of thing.
 type Prefix string
 
-// The prefixes of spec.md and contract, section 1.
+// The prefixes of all identifiers.
 const (
 	Signal         Prefix = "sig"
 	Decision       Prefix = "dec"
@@ -25,13 +24,13 @@ const (
 	ConnectorToken Prefix = "cct"
 	Taxonomy       Prefix = "tax"
 	Order          Prefix = "ord"
-	Delivery       Prefix = "whd"
+	WebhookEvent   Prefix = "whd"
 )
 
 type (
-	// ConnectionID names a connected store.
+	// ConnectionID names a connection: our tenant, one shop at one platform.
 	ConnectionID string
-	// StoreID names the store behind a connection.
+	// StoreID names the shop of a connection.
 	StoreID string
 	// SignalID names a signal: the client's idempotency key.
 	SignalID string
@@ -45,21 +44,21 @@ type (
 	VisitorID string
 	// SessionID names a shopper's session.
 	SessionID string
-	// ObservationID names an observation; it is the whole authority to read its snapshot.
+	// ObservationID names an observation. Who knows it may read its snapshot.
 	ObservationID string
 	// KeyID names the record of a storefront key.
 	KeyID string
-	// ConnectorTokenID names the record of a custom connector's token.
+	// ConnectorTokenID names the record of the token of a custom connector.
 	ConnectorTokenID string
-	// InstallationID names the installation of a provider's store.
+	// InstallationID names the installation of a platform's shop.
 	InstallationID string
-	// EndpointID names where notifications of a connection arrive.
+	// EndpointID names an endpoint that receives webhooks of a connection.
 	EndpointID string
-	// DeliveryID names a notification that arrived.
-	DeliveryID string
-	// RunID names a load of a connection.
+	// WebhookEventID names a received webhook.
+	WebhookEventID string
+	// RunID names a bootstrap run of a connection.
 	RunID string
-	// CommandID names the command that opened a load.
+	// CommandID names the command that opened a bootstrap run.
 	CommandID string
 )
 
@@ -69,7 +68,7 @@ const MaxBody = 64
 // Valid reports whether s is the prefix, an underscore and 1 to 64 characters of [A-Za-z0-9_-].
 func Valid(p Prefix, s string) bool { return valid(p, s) }
 
-// ValidBytes is Valid for bytes that are not to be copied.
+// ValidBytes is Valid for bytes, without a copy.
 func ValidBytes(p Prefix, b []byte) bool { return valid(p, b) }
 
 func valid[T string | []byte](p Prefix, s T) bool {
@@ -93,8 +92,8 @@ func valid[T string | []byte](p Prefix, s T) bool {
 // bodyByte reports whether c is one of [A-Za-z0-9_-].
 func bodyByte(c byte) bool { return bodyBytes[c] }
 
-// bodyBytes is a table, since ids are most of a batch: it takes a tenth less to decode one than with comparisons.
-var bodyBytes = func() (in [256]bool) { //nolint:gochecknoglobals // a constant, which Go has no arrays of
+// bodyBytes is a table, since checking ids is a large part of decoding a batch.
+var bodyBytes = func() (in [256]bool) { //nolint:gochecknoglobals // Go has no constant arrays
 	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") {
 		in[c] = true
 	}

@@ -51,7 +51,8 @@ func TestMintedAt(t *testing.T) {
 			t.Errorf("MintedAt(%q) = %v, %v; want %v", id, at, ok, now)
 		}
 	}
-	for _, id := range []string{"", "obs_", "obs_abc", "obs_" + strings.Repeat("z", 39), Random(Observation)} {
+	for _, id := range []string{"", "obs_", "obs_abc", "obs_" + strings.Repeat("z", 39),
+		Random(Observation)} {
 		if at, ok := MintedAt(id); ok {
 			t.Errorf("MintedAt(%q) = %v", id, at)
 		}
@@ -88,7 +89,8 @@ func TestRequestID(t *testing.T) {
 func TestBodyByte(t *testing.T) {
 	t.Parallel()
 	for c := range 256 {
-		want := strings.IndexByte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-", byte(c)) >= 0
+		want := strings.IndexByte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-",
+			byte(c)) >= 0
 		if bodyByte(byte(c)) != want {
 			t.Errorf("%q: %t", rune(c), !want)
 		}

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// encode writes lower-case base32hex, which keeps the order of the bytes, so that minted identifiers sort by time.
+// encode returns lower-case base32hex, which keeps the order of the bytes, so that minted identifiers sort by
+// time.
 func encode(b []byte) string {
 	return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b))
 }
@@ -17,7 +18,7 @@ func encode(b []byte) string {
 // UUIDv7 returns a version 7 UUID (RFC 9562): 48 bits of Unix milliseconds, the rest random.
 func UUIDv7(now time.Time) [16]byte {
 	var u [16]byte
-	_, _ = rand.Read(u[6:]) // never fails: the runtime ends the process instead
+	_, _ = rand.Read(u[6:]) // never fails
 	ms := uint64(now.UnixMilli())
 	binary.BigEndian.PutUint16(u[0:], uint16(ms>>32))
 	binary.BigEndian.PutUint32(u[2:], uint32(ms))
@@ -32,15 +33,15 @@ func Mint(p Prefix, now time.Time) string {
 	return string(p) + "_" + encode(u[:])
 }
 
-// Random returns a new identifier of 160 random bits, for handles that are an authority by themselves.
+// Random returns a new identifier of 160 random bits, for identifiers that are a secret by themselves.
 func Random(p Prefix) string {
 	var b [20]byte
 	_, _ = rand.Read(b[:])
 	return string(p) + "_" + encode(b[:])
 }
 
-// RandomAt returns a new handle that is an authority by itself and also carries its millisecond, so that a table that
-// is partitioned by time finds it: 48 bits of time and 144 random bits.
+// RandomAt returns a new identifier that is a secret by itself and also carries its millisecond, so that it
+// leads to one partition of a table that is partitioned by time: 48 bits of time and 144 random bits.
 func RandomAt(p Prefix, now time.Time) string {
 	var b [24]byte
 	_, _ = rand.Read(b[6:])
@@ -50,7 +51,8 @@ func RandomAt(p Prefix, now time.Time) string {
 	return string(p) + "_" + encode(b[:])
 }
 
-// MintedAt returns the millisecond that an identifier of Mint or RandomAt carries; of any other it is false or noise.
+// MintedAt returns the millisecond of an identifier of Mint or RandomAt. For any other identifier it returns
+// false or an arbitrary time.
 func MintedAt(id string) (time.Time, bool) {
 	_, body, _ := strings.Cut(id, "_")
 	raw, err := base32.HexEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ToUpper(body))
@@ -72,7 +74,7 @@ func Derive(p Prefix, c ConnectionID, parts ...string) string {
 	return string(p) + "_" + encode(h.Sum(nil)[:20])
 }
 
-// writePart puts the length first, so that no two lists of parts hash alike.
+// writePart writes the length first, so that different lists of parts never hash the same bytes.
 func writePart(w interface{ Write([]byte) (int, error) }, s string) {
 	var n [8]byte
 	binary.BigEndian.PutUint64(n[:], uint64(len(s)))

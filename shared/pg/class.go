@@ -9,17 +9,19 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// ErrorClass is what a caller can do about an error.
+// ErrorClass says what a caller can do about an error.
 type ErrorClass uint8
 
 const (
-	// Other is what nobody foresaw: neither the data's fault nor known to pass. Nothing is thrown away for it.
+	// Other is an unexpected error: neither known to be caused by the data nor known to pass. No data is
+	// dropped for it.
 	Other ErrorClass = iota
-	// Poison is a value that can never be stored: bisect, and park the one that carries it.
+	// Poison is a value that can never be stored: bisect the batch and park the record that holds it.
 	Poison
-	// Transient passes by itself: repeat with back-off, for as long as it takes.
+	// Transient errors pass: repeat with back-off, without a limit.
 	Transient
-	// Schema is a database that does not fit the binary: a missing table, right or partition. Repeat with back-off and alert.
+	// Schema is a database that does not fit the binary: a missing table, privilege or partition. Repeat with
+	// back-off and alert.
 	Schema
 )
 
@@ -37,14 +39,14 @@ func (c ErrorClass) String() string {
 	}
 }
 
-// Class sorts an error by its SQLSTATE, and errors without one by whether the network or a deadline made them. Only 22xxx and a violated unique or check constraint of a table's own are
-// Poison (architecture, the sink).
+// Class classifies an error by its SQLSTATE, and one without a SQLSTATE by whether the network or a deadline
+// caused it. Only 22xxx and violated unique and named check constraints are Poison.
 func Class(err error) ErrorClass {
 	if err == nil {
 		return Other
 	}
 	var connectErr *pgconn.ConnectError
-	if errors.As(err, &connectErr) { // no statement ran, whatever the server said to the login
+	if errors.As(err, &connectErr) { // no statement ran, whatever the answer to the login was
 		return Transient
 	}
 	var pgErr *pgconn.PgError
@@ -53,8 +55,10 @@ func Class(err error) ErrorClass {
 	}
 	var netErr net.Error
 	switch {
-	case errors.Is(err, ErrCommitUnknown), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
-		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.Is(err, pgconn.ErrConnClosed),
+	case errors.Is(err, ErrCommitUnknown), errors.Is(err, context.Canceled),
+		errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
+		errors.Is(err, pgconn.ErrConnClosed),
 		errors.As(err, &netErr), pgconn.SafeToRetry(err), pgconn.Timeout(err):
 		return Transient
 	}
@@ -70,7 +74,7 @@ func classOfState(e *pgconn.PgError) ErrorClass {
 			return Schema
 		}
 		return Poison
-	case "25006", "25P03": // read-only after a failover; ended for idling
+	case "25006", "25P03": // read-only after a failover; idle session ended
 		return Transient
 	case "3F000":
 		return Schema
@@ -89,8 +93,8 @@ func classOfState(e *pgconn.PgError) ErrorClass {
 	return Other
 }
 
-// State is the SQLSTATE of an error, empty when it has none.
-func State(err error) string {
+// SQLState returns the SQLSTATE of an error, empty when it has none.
+func SQLState(err error) string {
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) {
 		return pgErr.Code

@@ -1,6 +1,8 @@
-// Package pg opens connection pools with every time limit set, runs transactions, and sorts PostgreSQL's errors into what a caller can do about them.
+// Package pg opens connection pools with all timeouts set, runs transactions, classifies errors of PostgreSQL
+// by what a caller can do about them, and lists the advisory locks.
 //
-// It owns no SQL: queries live in the postgres packages of the services. It refuses to repeat a COMMIT whose answer was lost, and never prints an error's Detail or Where, which quote rows.
+// It owns no SQL: queries live in the postgres packages of the services. It never repeats a COMMIT whose
+// answer was lost, and never prints an error's Detail or Where, which quote rows.
 package pg
 
 import (
@@ -15,10 +17,11 @@ import (
 	"storefront.internal/shared/settings"
 )
 
-// defaultStatementTimeout holds where a service sets none.
+// defaultStatementTimeout is used by services that set none.
 const defaultStatementTimeout = 10 * time.Second
 
-// Open makes a pool. It does not connect: a service starts, and says so in its readiness, while PostgreSQL is away. Limits that the URL itself names win over the settings.
+// Open returns a pool. It does not connect, so a service starts while PostgreSQL is down and reports that in
+// its readiness. Parameters in the URL take precedence over the settings.
 func Open(ctx context.Context, s settings.Postgres, appName string) (*pgxpool.Pool, error) {
 	cfg, err := poolConfig(s, appName)
 	if err != nil {
@@ -33,7 +36,7 @@ func Open(ctx context.Context, s settings.Postgres, appName string) (*pgxpool.Po
 
 func poolConfig(s settings.Postgres, appName string) (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(s.DatabaseURL.Reveal())
-	if err != nil { // the parser's text may quote parts of the URL
+	if err != nil { // the parser's error may quote parts of the URL
 		return nil, errors.New("database URL cannot be parsed")
 	}
 	if s.StatementTimeout == 0 {

@@ -4,14 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"storefront.internal/shared/backoff"
 )
 
-// ErrCommitUnknown wraps the error of a COMMIT that was sent and whose answer was lost: the transaction may have happened. Only work that is safe to repeat may be repeated.
+// ErrCommitUnknown wraps the error of a COMMIT that was sent and whose answer was lost: the transaction may
+// be committed. Only idempotent work may be repeated after it.
 var ErrCommitUnknown = errors.New("outcome of COMMIT unknown")
 
 // Beginner is a pool or a connection.
@@ -19,13 +21,27 @@ type Beginner interface {
 	BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error)
 }
 
+// CustomPlans returns a Beginner whose transactions plan each statement anew. The generic plan of a prepared
+// statement that was made while a table was small reads the whole table later; planning costs little beside a
+// batch of rows.
+func CustomPlans(db Beginner) Beginner { return customPlans{db} }
+
+type customPlans struct{ db Beginner }
+
+// BeginTx implements Beginner.
+func (c customPlans) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
+	opts.BeginQuery = "BEGIN; SET LOCAL plan_cache_mode = force_custom_plan"
+	return c.db.BeginTx(ctx, opts)
+}
+
 // rollbackTimeout bounds the ROLLBACK of a transaction whose context ended.
 const rollbackTimeout = time.Second
 
-// retries bounds RetryTx.
-const retries = 8
+// maxAttempts bounds RetryTx.
+const maxAttempts = 8
 
-// InTx runs fn in one transaction and commits it. An error or a panic of fn rolls back. Nothing is repeated; a COMMIT without an answer gives ErrCommitUnknown.
+// InTx runs fn in one transaction and commits it. It rolls back when fn returns an error or panics. It
+// repeats nothing; a COMMIT without an answer returns ErrCommitUnknown.
 func InTx(ctx context.Context, db Beginner, fn func(pgx.Tx) error) error {
 	tx, err := db.BeginTx(ctx, pgx.TxOptions{})
 	if err != nil {
@@ -33,7 +49,7 @@ func InTx(ctx context.Context, db Beginner, fn func(pgx.Tx) error) error {
 	}
 	done := false
 	defer func() {
-		if !done { // an error, a panic, or a goroutine that a test ended
+		if !done { // an error, a panic, or runtime.Goexit
 			rollback(ctx, tx)
 		}
 	}()
@@ -57,28 +73,26 @@ func commit(ctx context.Context, tx pgx.Tx) error {
 	}
 	var pgErr *pgconn.PgError
 	switch {
-	case errors.As(err, &pgErr) && pgErr.SeverityUnlocalized == "ERROR", // the server refused; a FATAL one may follow a commit that waited for its replicas
+	case errors.As(err, &pgErr) && pgErr.SeverityUnlocalized == "ERROR",
+		// the server refused; a FATAL error may follow a commit that waited for its replicas
 		errors.Is(err, pgx.ErrTxCommitRollback), errors.Is(err, pgx.ErrTxClosed), pgconn.SafeToRetry(err):
 		return fmt.Errorf("commit: %w", err)
 	}
 	return fmt.Errorf("%w: %w", ErrCommitUnknown, err)
 }
 
-// RetryTx is InTx that repeats the whole transaction when the server ended it for a serialization failure (40001) or a deadlock (40P01), a few times and with growing pauses. fn must
-// have no effect outside of its transaction.
+// RetryTx is InTx, but repeats the whole transaction a few times, with back-off, when the server ended it for
+// a serialization failure (40001) or a deadlock (40P01). fn must have no effect outside of its transaction.
 func RetryTx(ctx context.Context, db Beginner, fn func(pgx.Tx) error) error {
-	pause := 5 * time.Millisecond
+	retryBackoff := backoff.Policy{Min: 10 * time.Millisecond, Max: 400 * time.Millisecond}
 	for attempt := 1; ; attempt++ {
 		err := InTx(ctx, db, fn)
-		if err == nil || !retriable(err) || attempt == retries {
+		if err == nil || !retriable(err) || attempt == maxAttempts {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, retryBackoff.Delay(attempt)) != nil {
 			return err
-		case <-time.After(pause/2 + rand.N(pause)):
 		}
-		pause = min(2*pause, 200*time.Millisecond)
 	}
 }
 

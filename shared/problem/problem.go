@@ -1,6 +1,5 @@
-// Package problem owns what a failure looks like to a client: the one table from codes to status, slug and title
-// (spec.md "Problem body", contract, section 1), and the bytes of an application/problem+json body. It refuses to
-// show causes: a 500 says nothing about why.
+// Package problem owns how a client sees a failure: the table from codes to status, slug and title, and the
+// bytes of an application/problem+json body. Causes are not shown; a 500 has no detail.
 package problem
 
 import (
@@ -23,7 +22,7 @@ type Entry struct {
 // Slug is the last part of the problem's type: the code with hyphens.
 func (e Entry) Slug() string { return strings.ReplaceAll(string(e.Code), "_", "-") }
 
-// Entries returns every problem that the service can answer, by status.
+// Entries returns all problems, by status.
 func Entries() []Entry {
 	return []Entry{
 		{fault.InvalidRequest, 400, "Invalid request"},
@@ -49,13 +48,13 @@ func Entries() []Entry {
 	}
 }
 
-// Builder makes problem bodies of one deployment.
+// Builder builds the problem bodies of one deployment.
 type Builder struct {
 	errorsBase string
 	entries    map[fault.Code]Entry
 }
 
-// New returns a builder; errorsBase is the prefix of a problem's type and ends with a slash.
+// New returns a builder. errorsBase is the prefix of a problem's type and ends with a slash.
 func New(errorsBase string) *Builder {
 	b := &Builder{errorsBase: errorsBase, entries: make(map[fault.Code]Entry)}
 	for _, e := range Entries() {
@@ -64,7 +63,7 @@ func New(errorsBase string) *Builder {
 	return b
 }
 
-// body gives the members their order.
+// body fixes the order of the members.
 type body struct {
 	Type      string        `json:"type"`
 	Title     string        `json:"title"`
@@ -75,14 +74,14 @@ type body struct {
 	Errors    []fault.Field `json:"errors,omitzero"`
 }
 
-// Build returns the status and the body for err. What is no fault, or has a code that the table has not got, is an
-// internal_error without any detail.
+// Build returns the status and the body for err. An error that is not a fault, or has an unknown code, is an
+// internal_error without a detail.
 func (b *Builder) Build(err error, requestID string) (status int, problem []byte) {
 	return b.BuildAs(0, err, requestID)
 }
 
-// BuildAs is Build with a status that is more exact than the code's: a request whose header is too large is an
-// invalid_request and 431. Status 0 means the code's own.
+// BuildAs is Build with a more exact status: a request whose header is too large is an invalid_request with
+// 431. Status 0 means the status of the code.
 func (b *Builder) BuildAs(exact int, err error, requestID string) (status int, problem []byte) {
 	f := fault.From(err)
 	e, ok := b.entries[f.Code]
@@ -92,7 +91,8 @@ func (b *Builder) BuildAs(exact int, err error, requestID string) (status int, p
 	if exact != 0 {
 		e.Status = exact
 	}
-	out := body{Type: b.errorsBase + e.Slug(), Title: e.Title, Status: e.Status, Detail: f.Detail, Code: e.Code,
+	out := body{Type: b.errorsBase + e.Slug(), Title: e.Title, Status: e.Status, Detail: f.Detail,
+		Code:      e.Code,
 		RequestID: requestID, Errors: f.Fields}
 	if out.Detail == "" {
 		out.Detail = e.Title + "."
@@ -103,7 +103,8 @@ func (b *Builder) BuildAs(exact int, err error, requestID string) (status int, p
 	return e.Status, appendExtra(marshal(out), f.Extra)
 }
 
-// marshal cannot fail for the types of this package; a caller's Extra is data of ours as well.
+// marshal does not fail: neither the types of this package nor the Extra of a fault contain what JSON cannot
+// encode.
 func marshal(v any) []byte {
 	raw, err := json.Marshal(v)
 	if err != nil {

@@ -20,13 +20,20 @@ func TestBuild(t *testing.T) {
 		}
 	}
 	f(fault.New(fault.NotFound, "No such item."), 404,
-		`{"type":"https://errors.example/not-found","title":"Resource not found","status":404,"detail":"No such item.","code":"not_found","request_id":"req-1"}`)
+		`{"type":"https://errors.example/not-found","title":"Resource not found","status":404,"detail":"No `+
+			`such item.","code":"not_found","request_id":"req-1"}`)
 	f(fmt.Errorf("deep: %w", fault.Invalid("/signals", "required", "signals is missing")), 400,
-		`{"type":"https://errors.example/invalid-request","title":"Invalid request","status":400,"detail":"signals is missing","code":"invalid_request","request_id":"req-1","errors":[{"code":"required","detail":"signals is missing","pointer":"/signals"}]}`)
+		`{"type":"https://errors.example/invalid-request","title":"Invalid request","status":400,`+
+			`"detail":"signals is missing","code":"invalid_request","request_id":"req-1",`+
+			`"errors":[{"code":"required","detail":"signals is missing","pointer":"/signals"}]}`)
 	f(fault.New(fault.InvalidRequest, "No JSON."), 400,
-		`{"type":"https://errors.example/invalid-request","title":"Invalid request","status":400,"detail":"No JSON.","code":"invalid_request","request_id":"req-1","errors":[]}`)
-	f(&fault.Error{Code: fault.SignalBatchLimitExceeded, Detail: "Too many.", Extra: map[string]any{"max_signals_per_batch": 50, "actual_signals": 51}}, 422,
-		`{"type":"https://errors.example/signal-batch-limit-exceeded","title":"Signal batch limit exceeded","status":422,"detail":"Too many.","code":"signal_batch_limit_exceeded","request_id":"req-1","actual_signals":51,"max_signals_per_batch":50}`)
+		`{"type":"https://errors.example/invalid-request","title":"Invalid request","status":400,`+
+			`"detail":"No JSON.","code":"invalid_request","request_id":"req-1","errors":[]}`)
+	f(&fault.Error{Code: fault.SignalBatchLimitExceeded, Detail: "Too many.",
+		Extra: map[string]any{"max_signals_per_batch": 50, "actual_signals": 51}}, 422,
+		`{"type":"https://errors.example/signal-batch-limit-exceeded","title":"Signal batch limit `+
+			`exceeded","status":422,"detail":"Too many.","code":"signal_batch_limit_exceeded",`+
+			`"request_id":"req-1","actual_signals":51,"max_signals_per_batch":50}`)
 }
 
 func TestA500SaysNothing(t *testing.T) {
@@ -48,7 +55,8 @@ func TestEveryEntryIsAProblem(t *testing.T) {
 		if err := json.Unmarshal(body, &p); err != nil {
 			t.Fatalf("%s: %v", e.Code, err)
 		}
-		if status != e.Status || p["code"] != string(e.Code) || p["type"] != "https://errors.example/"+e.Slug() || p["detail"] == "" {
+		if status != e.Status || p["code"] != string(e.Code) || p["type"] != "https://errors.example/"+
+			e.Slug() || p["detail"] == "" {
 			t.Errorf("%s: %d %s", e.Code, status, body)
 		}
 	}

@@ -1,13 +1,13 @@
-// Package service runs a process's parts: it starts them in the order in which they were added, stops them in reverse with one deadline for all, and ends on SIGTERM, SIGINT, a
-// cancelled context, or the first loop that fails.
-//
-// A part goes through:
+// Package service runs the parts of a process: it starts them in the order in which they were added, stops
+// them in reverse order within one deadline, and ends on SIGTERM, SIGINT, a cancelled context, or the first
+// loop that fails.
 //
 //	added ──start──▶ running ──stop (once)──▶ stopped
 //	   └──start fails──▶ never stopped; the parts before it are stopped in reverse
 //
-// It is the only package that listens for operating-system signals. It refuses restarts of single parts: a loop that panics or returns an error ends the process in order, and whatever
-// supervises the process starts it anew.
+// It is the only package that listens for operating-system signals. It never restarts a single part: a loop
+// that panics or returns an error ends the process in order, and the supervisor of the process starts it
+// again.
 package service
 
 import (
@@ -18,12 +18,11 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"sync"
 	"syscall"
 	"time"
 )
 
-// Config says how a Group ends.
+// Config configures a Group.
 type Config struct {
 	Logger      *slog.Logger
 	StopTimeout time.Duration    // for all stops together; 30 s when zero
@@ -31,13 +30,11 @@ type Config struct {
 	Now         func() time.Time
 }
 
-// Group is the parts of one process. Add and Loop come before Run, which runs once.
+// Group is the list of parts of one process. Add and AddLoop are called before Run, and Run once.
 type Group struct {
 	cfg    Config
 	parts  []part
 	failed chan error
-	stop   chan struct{}
-	once   sync.Once
 }
 
 type part struct {
@@ -57,15 +54,16 @@ func New(cfg Config) *Group {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Group{cfg: cfg, failed: make(chan error, 1), stop: make(chan struct{})}
+	return &Group{cfg: cfg, failed: make(chan error, 1)}
 }
 
-// Add adds a part. start returns when the part runs; its context ends only when Run gives up starting. stop returns when the part has ended, or when its context ends. Either may be nil.
+// Add adds a part; start and stop may be nil. start returns when the part runs; its context ends only when
+// Run gives up starting. stop returns when the part has ended, or when its context ends.
 func (g *Group) Add(name string, start, stop func(context.Context) error) {
 	g.parts = append(g.parts, part{name: name, start: start, stop: stop})
 }
 
-// Fail ends the group with err; the first one counts. It may be called at any time and from any goroutine.
+// Fail ends the group with err; only the first call counts. It is safe for concurrent use.
 func (g *Group) Fail(err error) {
 	select {
 	case g.failed <- err:
@@ -73,11 +71,9 @@ func (g *Group) Fail(err error) {
 	}
 }
 
-// Stop ends the group in order, as a signal does. It may be called more than once; it does not wait.
-func (g *Group) Stop() { g.once.Do(func() { close(g.stop) }) }
-
-// Run starts every part, waits for an end, and stops the started ones in reverse. It returns nil when the end was asked for and every stop succeeded in time. A second signal
-// changes nothing: what is in flight keeps its time.
+// Run starts the parts, waits for a reason to end, and stops the started parts in reverse. It returns nil
+// after a signal or a cancelled context when all parts stopped in time. A second signal changes nothing:
+// requests in flight keep their time.
 func (g *Group) Run(ctx context.Context) error {
 	signals, release := g.signals()
 	defer release()
@@ -122,8 +118,6 @@ func (g *Group) wait(ctx context.Context, signals <-chan os.Signal) error {
 		return err
 	case s := <-signals:
 		g.cfg.Logger.Info("ending on signal", "signal", s.String())
-	case <-g.stop:
-		g.cfg.Logger.Info("ending on request")
 	case <-ctx.Done():
 		g.cfg.Logger.Info("ending on context")
 	}
@@ -137,7 +131,7 @@ func (g *Group) ignoreSignals(signals <-chan os.Signal, done <-chan struct{}) {
 			if !ok {
 				return
 			}
-			g.cfg.Logger.Warn("already ending; the signal does not shorten it", "signal", s.String())
+			g.cfg.Logger.Warn("already ending; a second signal does not shorten it", "signal", s.String())
 		case <-done:
 			return
 		}
@@ -165,7 +159,8 @@ func (g *Group) stopAll(ctx context.Context, parts []part) error {
 	return errors.Join(errs...)
 }
 
-// stopOne does not trust the part to obey its context: past the deadline it is left behind, and the parts before it still get their call.
+// stopOne stops one part. A part that ignores its context is abandoned at the deadline, so that the parts
+// before it are still stopped.
 func (g *Group) stopOne(ctx context.Context, p part) error {
 	result := make(chan error, 1)
 	go func() { result <- guard(p.name, func() error { return p.stop(ctx) }) }()
@@ -173,7 +168,7 @@ func (g *Group) stopOne(ctx context.Context, p part) error {
 	case err := <-result:
 		return err
 	case <-ctx.Done():
-		select { // a part that obeys answers at the deadline, too
+		select { // a part that obeys its context returns at the deadline too
 		case err := <-result:
 			return err
 		case <-time.After(100 * time.Millisecond):

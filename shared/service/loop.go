@@ -7,7 +7,8 @@ import (
 	"runtime/debug"
 )
 
-// panicError tells that a part panicked. It names the panic value's type and not the value, which may quote a shopper's data; the stack is apart.
+// panicError is the error of a part that panicked. It names the type of the panic value and not the value,
+// which may quote personal data.
 type panicError struct {
 	part  string
 	kind  string
@@ -17,7 +18,7 @@ type panicError struct {
 // Error implements error.
 func (e *panicError) Error() string { return fmt.Sprintf("%s panicked with %s", e.part, e.kind) }
 
-// guard turns a panic of fn into an error.
+// guard calls fn and returns a panic as an error.
 func guard(name string, fn func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -27,9 +28,10 @@ func guard(name string, fn func() error) (err error) {
 	return fn()
 }
 
-// Loop adds a part that is one goroutine. run goes on until its context ends, which is what stopping the part does; the stop then waits for it. A run that returns nil has done its work; one
-// that returns an error while its context lives, or panics, ends the whole group.
-func (g *Group) Loop(name string, run func(context.Context) error) {
+// AddLoop adds a part that is one goroutine. run works until its context ends, which stopping the part does;
+// the stop waits for it. A run that returns nil has completed. A run that panics, or returns an error before
+// its context ends, ends the whole group.
+func (g *Group) AddLoop(name string, run func(context.Context) error) {
 	var cancel context.CancelFunc
 	ended := make(chan error, 1)
 	start := func(ctx context.Context) error {
@@ -45,7 +47,7 @@ func (g *Group) Loop(name string, run func(context.Context) error) {
 		cancel()
 		select {
 		case err := <-ended:
-			ended <- err // a second stop finds it again
+			ended <- err // for a second stop
 			if errors.Is(err, context.Canceled) {
 				return nil
 			}

@@ -5,12 +5,12 @@ import (
 	"runtime/debug"
 )
 
-// LeaveHeadroom lowers the runtime's memory limit to nine tenths of GOMEMLIMIT and returns it, or 0 when none is set. A
-// container's variable can hold its memory limit and no share of it, and the limit of the runtime counts neither the program
-// nor what the kernel keeps for it; a process that fills the last tenth is killed and not slowed. It is called once, at the
-// start of a process.
-func LeaveHeadroom() int64 {
-	limit := debug.SetMemoryLimit(-1) // which only reads
+// ApplyMemoryHeadroom lowers the memory limit of the runtime to nine tenths of GOMEMLIMIT and returns it, or
+// 0 when none is set. GOMEMLIMIT is usually the memory limit of the container, but the runtime's limit
+// excludes the program itself and the kernel's buffers: a process that used all of it would be killed rather
+// than slowed down. It is called once, at the start of a process.
+func ApplyMemoryHeadroom() int64 {
+	limit := debug.SetMemoryLimit(-1) // only reads it
 	if limit == math.MaxInt64 {
 		return 0
 	}

@@ -5,16 +5,17 @@ import (
 	"testing"
 )
 
-// The limit belongs to the whole process, so this test runs beside no other.
-func TestLeaveHeadroom(t *testing.T) {
+// The limit is that of the whole process, so this test is not parallel.
+func TestApplyMemoryHeadroom(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	t.Cleanup(func() { debug.SetMemoryLimit(before) })
 	debug.SetMemoryLimit(1 << 40)
-	if got, want := LeaveHeadroom(), int64(1<<40-(1<<40)/10); got != want || debug.SetMemoryLimit(-1) != want {
+	if got, want := ApplyMemoryHeadroom(), int64(1<<40-(1<<40)/10); got != want ||
+		debug.SetMemoryLimit(-1) != want {
 		t.Errorf("%d, want %d", got, want)
 	}
 	debug.SetMemoryLimit(1<<63 - 1)
-	if got := LeaveHeadroom(); got != 0 || debug.SetMemoryLimit(-1) != 1<<63-1 {
+	if got := ApplyMemoryHeadroom(); got != 0 || debug.SetMemoryLimit(-1) != 1<<63-1 {
 		t.Errorf("%d without a limit", got)
 	}
 }

@@ -44,10 +44,11 @@ func (j *journal) want(t *testing.T, lines ...string) {
 
 func TestRunStopsInReverse(t *testing.T) {
 	t.Parallel()
-	g, j := New(Config{}), &journal{}
+	signals := make(chan os.Signal, 1)
+	g, j := New(Config{Signals: signals}), &journal{}
 	j.part(g, "a")
 	j.part(g, "b")
-	g.Add("c", func(context.Context) error { g.Stop(); g.Stop(); return nil }, nil)
+	g.Add("c", func(context.Context) error { signals <- syscall.SIGTERM; return nil }, nil)
 	if err := g.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,8 @@ func TestRunStopsWhatStartedWhenOneFails(t *testing.T) {
 			g.Add("bad", start, func(context.Context) error { j.add("stop bad"); return nil })
 			j.part(g, "c")
 			err := g.Run(t.Context())
-			if err == nil || !strings.Contains(err.Error(), "start bad") || strings.Contains(err.Error(), "secret value") {
+			if err == nil || !strings.Contains(err.Error(), "start bad") ||
+				strings.Contains(err.Error(), "secret value") {
 				t.Errorf("got %v", err)
 			}
 			j.want(t, "start a", "stop a")
@@ -80,9 +82,9 @@ func TestLoopFailureEndsTheGroup(t *testing.T) {
 	boom := errors.New("boom")
 	g, j := New(Config{}), &journal{}
 	j.part(g, "a")
-	g.Loop("calm", func(ctx context.Context) error { <-ctx.Done(); j.add("calm ended"); return ctx.Err() })
-	g.Loop("done", func(context.Context) error { return nil })
-	g.Loop("bad", func(context.Context) error { return boom })
+	g.AddLoop("calm", func(ctx context.Context) error { <-ctx.Done(); j.add("calm ended"); return ctx.Err() })
+	g.AddLoop("done", func(context.Context) error { return nil })
+	g.AddLoop("bad", func(context.Context) error { return boom })
 	if err := g.Run(t.Context()); !errors.Is(err, boom) {
 		t.Errorf("got %v", err)
 	}
@@ -92,9 +94,10 @@ func TestLoopFailureEndsTheGroup(t *testing.T) {
 func TestLoopPanicEndsTheGroup(t *testing.T) {
 	t.Parallel()
 	g := New(Config{})
-	g.Loop("bad", func(context.Context) error { panic(errors.New("buyer@example.com")) })
+	g.AddLoop("bad", func(context.Context) error { panic(errors.New("buyer@example.com")) })
 	err := g.Run(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "bad panicked with *errors.errorString") || strings.Contains(err.Error(), "buyer") {
+	if err == nil || !strings.Contains(err.Error(), "bad panicked with *errors.errorString") ||
+		strings.Contains(err.Error(), "buyer") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -102,7 +105,7 @@ func TestLoopPanicEndsTheGroup(t *testing.T) {
 func TestStopMayRunTwice(t *testing.T) {
 	t.Parallel()
 	g := New(Config{})
-	g.Loop("l", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+	g.AddLoop("l", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 	p := g.parts[0]
 	if err := errors.Join(p.start(t.Context()), p.stop(t.Context()), p.stop(t.Context())); err != nil {
 		t.Fatal(err)
@@ -131,13 +134,15 @@ func TestSecondSignalDoesNotShorten(t *testing.T) {
 	})
 }
 
-func TestDeadlinePassesThePartThatHangs(t *testing.T) {
+func TestDeadlineAbandonsAPartThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g, j, hang := New(Config{StopTimeout: 3 * time.Second, Signals: make(chan os.Signal)}), &journal{}, make(chan struct{})
+		signals := make(chan os.Signal, 1)
+		signals <- syscall.SIGTERM
+		g, j, hang := New(Config{StopTimeout: 3 * time.Second, Signals: signals}), &journal{},
+			make(chan struct{})
 		j.part(g, "a")
 		g.Add("deaf", nil, func(context.Context) error { <-hang; return nil })
-		g.Stop()
 		begun := time.Now()
 		err := g.Run(t.Context())
 		if took := time.Since(begun); took > 4*time.Second || !errors.Is(err, context.DeadlineExceeded) {
@@ -153,8 +158,28 @@ func TestContextEndsTheGroupAndStopsStillHaveTime(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	g := New(Config{})
 	var stopErr error
-	g.Add("a", func(context.Context) error { cancel(); return nil }, func(ctx context.Context) error { stopErr = ctx.Err(); return nil })
+	g.Add("a", func(context.Context) error { cancel(); return nil },
+		func(ctx context.Context) error { stopErr = ctx.Err(); return nil })
 	if err := g.Run(ctx); err != nil || stopErr != nil {
 		t.Errorf("%v %v", err, stopErr)
 	}
+}
+
+func TestEveryCallsAtOnceAndUntilTheContextEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		begun := time.Now()
+		var calls []time.Duration
+		Every(ctx, time.Minute, func(context.Context) {
+			calls = append(calls, time.Since(begun))
+			if len(calls) == 3 {
+				cancel()
+			}
+		})
+		if want := []time.Duration{0, time.Minute, 2 * time.Minute}; !slices.Equal(calls, want) {
+			t.Errorf("calls at %v, want %v", calls, want)
+		}
+		Every(ctx, time.Minute, func(context.Context) { t.Error("called although the context has ended") })
+	})
 }

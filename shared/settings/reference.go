@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Reference writes the Markdown table of every variable that cfg knows, in the order of its fields; CONFIG.md holds it. A value that cfg has already counts as the default of a variable
-// whose tag names none.
+// Reference returns the Markdown table of all variables of cfg, in the order of its fields; CONFIG.md holds
+// it. A value that cfg has already is the default of a variable without a default tag.
 func Reference(prefix string, cfg any) string {
 	fields, _, err := walk(prefix, cfg)
 	if err != nil {
@@ -23,7 +23,8 @@ func Reference(prefix string, cfg any) string {
 			continue
 		}
 		seen[f.name] = true
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.name, typeName(f.value.Type()), f.defaultText(), yesNo(f.required), escape(f.tag.Get("desc")))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.name, typeName(f.value.Type()), f.defaultText(),
+			yesNo(f.required), escape(f.tag.Get("desc")))
 	}
 	return b.String()
 }

@@ -2,10 +2,11 @@ package settings
 
 import "log/slog"
 
-// masked is what every way of printing a Secret shows.
+// masked is printed in place of a Secret.
 const masked = "***"
 
-// Secret is a text that is never printed: formatting, JSON and slog all show three asterisks. Only Reveal gives it out, so that a reader finds every place that uses one.
+// Secret is a text that is never printed: formatting, JSON and slog all show three asterisks. Only Reveal
+// returns it, so a search for Reveal finds all uses.
 type Secret string
 
 // Reveal returns the text itself.
@@ -20,7 +21,7 @@ func (s Secret) GoString() string { return masked }
 // MarshalJSON implements json.Marshaler.
 func (s Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + masked + `"`), nil }
 
-// MarshalText implements encoding.TextMarshaler; a Secret as a map key stays hidden too.
+// MarshalText implements encoding.TextMarshaler, which also covers map keys.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(masked), nil }
 
 // LogValue implements slog.LogValuer.

@@ -1,56 +1,57 @@
-// Package settings reads a service's configuration from environment variables with envconfig, and describes it (CONFIG.md).
+// Package settings reads the configuration of a service from environment variables with envconfig, and writes
+// its reference (CONFIG.md).
 //
-// It owns the fragments that several services embed, the Secret type, and the rules envconfig lacks: every fault is told at once and by the variable's name,
-// a variable with the service's prefix that nobody knows is a fault, an empty value counts as absent, and a variable is read under its prefixed name only.
-// It refuses files, flags, and values that change while a process runs.
+// It owns the fragments that several services embed, the Secret type, and the rules that envconfig lacks: all
+// errors are reported at once and name the variable, an unknown variable with the prefix of the service is an
+// error, an empty value counts as absent, and a variable is read under its prefixed name only. There are no
+// configuration files and no flags, and values never change while a process runs.
 package settings
 
 import (
 	"errors"
 	"fmt"
-	"os"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/kelseyhightower/envconfig"
 )
 
-// Fault is one thing wrong with one variable. Var carries no prefix when a fragment's Validate returns it; Load adds it.
-type Fault struct {
+// ConfigError is an error of one variable. Var has no prefix when a fragment's Validate returns it; Load adds
+// the prefix.
+type ConfigError struct {
 	Var    string
 	Reason string
 }
 
-// Faultf makes a Fault for the variable named without its prefix.
-func Faultf(variable, format string, args ...any) *Fault {
-	return &Fault{Var: variable, Reason: fmt.Sprintf(format, args...)}
+// Errorf returns a ConfigError for the variable, which is named without its prefix.
+func Errorf(variable, format string, args ...any) *ConfigError {
+	return &ConfigError{Var: variable, Reason: fmt.Sprintf(format, args...)}
 }
 
 // Error implements error. It never contains the value of a Secret.
-func (f *Fault) Error() string { return f.Var + ": " + f.Reason }
+func (f *ConfigError) Error() string { return f.Var + ": " + f.Reason }
 
-// validator is implemented by configurations and fragments that check more than one variable's form.
+// validator is implemented by configurations and fragments with checks beyond the form of each variable.
 type validator interface{ Validate() []error }
 
-// Load fills cfg, a pointer to a struct, from the variables that begin with the prefix and an underscore. A field that has neither a variable nor a default keeps the value it had, so a
-// service may set its own defaults before. The error joins every fault found; it is nil when there is none.
-func Load(prefix string, cfg any) error { return LoadFrom(prefix, cfg, os.Environ()) }
-
-// LoadFrom is Load over the given "NAME=value" pairs.
-func LoadFrom(prefix string, cfg any, environ []string) error {
+// Load fills cfg, a pointer to a struct, from those of the "NAME=value" pairs whose names begin with the
+// prefix and an underscore. A field without a variable and without a default keeps its value, so a service
+// may set defaults before. The error joins all ConfigErrors.
+func Load(prefix string, cfg any, environ []string) error {
 	fields, groups, err := walk(prefix, cfg)
 	if err != nil {
 		return err
 	}
 	env := parseEnviron(environ)
-	faults, unread := unknown(prefix, fields, env), map[string]bool{}
+	errs, unread := unknown(prefix, fields, env), map[string]bool{}
 	for _, f := range fields {
-		if fault := f.assign(env[f.name]); fault != nil {
-			faults, unread[f.name] = append(faults, fault), true
+		if err := f.assign(env[f.name]); err != nil {
+			errs, unread[f.name] = append(errs, err), true
 		}
 	}
-	return join(append(faults, validate(groups, unread)...))
+	return join(append(errs, validate(groups, unread)...))
 }
 
 func parseEnviron(environ []string) map[string]string {
@@ -75,22 +76,23 @@ func unknown(prefix string, fields []field, env map[string]string) []error {
 		}
 	}
 	slices.Sort(names)
-	var faults []error
+	var errs []error
 	for _, name := range names {
-		faults = append(faults, Faultf(name, "unknown variable"))
+		errs = append(errs, Errorf(name, "unknown variable"))
 	}
-	return faults
+	return errs
 }
 
-// assign converts value (or the default, when it is empty) into the field. The conversion is envconfig's: a struct of that one field is processed, whose default is the value; so one
-// fault does not hide the next, and the unprefixed name is never looked up.
+// assign converts the value, or the default when it is empty, into the field. envconfig converts it: it
+// processes a struct that has only this field, with the value as the default. So all errors are found, and
+// the unprefixed name is never looked up.
 func (f field) assign(value string) error {
 	if strings.TrimSpace(value) == "" {
 		value = f.tag.Get("default")
 	}
 	if value == "" {
 		if f.required && f.value.IsZero() {
-			return Faultf(f.name, "is required")
+			return Errorf(f.name, "is required")
 		}
 		return nil
 	}
@@ -99,16 +101,16 @@ func (f field) assign(value string) error {
 		return nil
 	}
 	one := reflect.New(reflect.StructOf([]reflect.StructField{{
-		Name: "Value", Type: f.value.Type(), Tag: reflect.StructTag("default:" + quoteTag(value)),
+		Name: "Value", Type: f.value.Type(), Tag: reflect.StructTag("default:" + strconv.Quote(value)),
 	}}))
 	if err := envconfig.Process(unsetPrefix, one.Interface()); err != nil {
-		return Faultf(f.name, "%s", f.reason(err))
+		return Errorf(f.name, "%s", f.reason(err))
 	}
 	f.value.Set(one.Elem().Field(0))
 	return nil
 }
 
-// unsetPrefix cannot occur in an environment variable's name.
+// unsetPrefix cannot occur in the name of an environment variable.
 const unsetPrefix = "=\x00"
 
 func (f field) reason(err error) string {
@@ -120,33 +122,35 @@ func (f field) reason(err error) string {
 	return reason
 }
 
-// validate asks each group of which every variable could be read: a check across variables means nothing else.
+// validate calls Validate of each group whose variables were all read: a check across variables has no
+// meaning otherwise.
 func validate(groups []group, unread map[string]bool) []error {
-	var faults []error
-	seen := map[string]bool{} // an embedded fragment's Validate may be promoted, and is then called twice
+	var errs []error
+	seen := map[string]bool{} // an embedded Validate may be promoted and is called twice then
 	for _, g := range groups {
 		v, ok := g.value.(validator)
 		if !ok || slices.ContainsFunc(g.names, func(name string) bool { return unread[name] }) {
 			continue
 		}
 		for _, err := range v.Validate() {
-			var fault *Fault
-			if errors.As(err, &fault) {
-				fault = &Fault{Var: g.prefix + "_" + fault.Var, Reason: fault.Reason}
-				err = fault
+			var config *ConfigError
+			if errors.As(err, &config) {
+				config = &ConfigError{Var: g.prefix + "_" + config.Var, Reason: config.Reason}
+				err = config
 			}
-			if known := fault != nil && unread[fault.Var]; err != nil && !known && !seen[err.Error()] {
+			if reported := config != nil && unread[config.Var]; err != nil && !reported &&
+				!seen[err.Error()] {
 				seen[err.Error()] = true
-				faults = append(faults, err)
+				errs = append(errs, err)
 			}
 		}
 	}
-	return faults
+	return errs
 }
 
-func join(faults []error) error {
-	if len(faults) == 0 {
+func join(errs []error) error {
+	if len(errs) == 0 {
 		return nil
 	}
-	return fmt.Errorf("configuration: %d fault(s)\n%w", len(faults), errors.Join(faults...))
+	return fmt.Errorf("configuration: %d error(s)\n%w", len(errs), errors.Join(errs...))
 }

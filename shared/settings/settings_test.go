@@ -20,38 +20,44 @@ type sample struct {
 
 func (s sample) Validate() []error {
 	if s.Wait > time.Hour {
-		return []error{Faultf("WAIT", "too long")}
+		return []error{Errorf("WAIT", "too long")}
 	}
 	return nil
 }
 
 func good(extra ...string) []string {
-	return append([]string{"T_DATABASE_URL=postgres://u:p@h/d", "T_REDIS_ADDRS=a:1,b:2", "T_NEED=x", "OTHER_THING=1"}, extra...)
+	return append([]string{"T_DATABASE_URL=postgres://u:p@h/d", "T_REDIS_ADDRS=a:1,b:2", "T_NEED=x",
+		"OTHER_THING=1"}, extra...)
 }
 
 func TestLoadReadsValuesAndDefaults(t *testing.T) {
 	t.Parallel()
 	cfg := sample{}
 	cfg.StatementTimeout = 2 * time.Second
-	if err := LoadFrom("T", &cfg, good("T_LOG_LEVEL=warn", "T_TOKENS=a,b", "T_WAIT=")); err != nil {
+	if err := Load("T", &cfg, good("T_LOG_LEVEL=warn", "T_TOKENS=a,b", "T_WAIT=")); err != nil {
 		t.Fatal(err)
 	}
-	if cfg.DatabaseURL.Reveal() != "postgres://u:p@h/d" || len(cfg.RedisAddrs) != 2 || cfg.Wait != 3*time.Second || cfg.MaxConns != 16 {
+	if cfg.DatabaseURL.Reveal() != "postgres://u:p@h/d" || len(cfg.RedisAddrs) != 2 ||
+		cfg.Wait != 3*time.Second || cfg.MaxConns != 16 {
 		t.Fatalf("got %+v", cfg)
 	}
-	if cfg.LogLevel != slog.LevelWarn || cfg.Tokens[1].Reveal() != "b" || cfg.StatementTimeout != 2*time.Second {
+	if cfg.LogLevel != slog.LevelWarn || cfg.Tokens[1].Reveal() != "b" ||
+		cfg.StatementTimeout != 2*time.Second {
 		t.Fatalf("got %+v", cfg)
 	}
 }
 
-func TestLoadNamesEveryFaultAtOnce(t *testing.T) {
+func TestLoadReportsAllErrorsAtOnce(t *testing.T) {
 	t.Parallel()
-	env := []string{"T_DATABASE_URL=", "T_WAIT=soon", "T_DATABASE_MAX_CONNS=many", "T_TYPO=1", "T_REDIS_TLS=perhaps", "REDIS_ADDRS=a:1", "NEED=unprefixed"}
-	err := LoadFrom("T", &sample{}, env)
+	env := []string{"T_DATABASE_URL=", "T_WAIT=soon", "T_DATABASE_MAX_CONNS=many", "T_TYPO=1",
+		"T_REDIS_TLS=perhaps", "REDIS_ADDRS=a:1", "NEED=unprefixed"}
+	err := Load("T", &sample{}, env)
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{"T_DATABASE_URL: is required", "T_WAIT: cannot", "T_DATABASE_MAX_CONNS: cannot", "T_TYPO: unknown", "T_REDIS_TLS: cannot", "T_REDIS_ADDRS: is required", "T_NEED: is required"} {
+	for _, want := range []string{"T_DATABASE_URL: is required", "T_WAIT: cannot",
+		"T_DATABASE_MAX_CONNS: cannot", "T_TYPO: unknown", "T_REDIS_TLS: cannot",
+		"T_REDIS_ADDRS: is required", "T_NEED: is required"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in:\n%v", want, err)
 		}
@@ -60,13 +66,15 @@ func TestLoadNamesEveryFaultAtOnce(t *testing.T) {
 
 func TestLoadValidatesFragmentsAndWhole(t *testing.T) {
 	t.Parallel()
-	err := LoadFrom("T", &sample{}, good("T_WAIT=2h", "T_ADMIN_LISTEN=nonsense", "T_DATABASE_MAX_CONNS=0", "T_REDIS_ADDRS=a"))
+	err := Load("T", &sample{}, good("T_WAIT=2h", "T_ADMIN_LISTEN=nonsense", "T_DATABASE_MAX_CONNS=0",
+		"T_REDIS_ADDRS=a"))
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{"T_WAIT: too long", "T_ADMIN_LISTEN: must be host:port", "T_DATABASE_MAX_CONNS: must be 1", "T_REDIS_ADDRS: each"} {
+	for _, want := range []string{"T_WAIT: too long", "T_ADMIN_LISTEN: must be host:port",
+		"T_DATABASE_MAX_CONNS: must be 1", "T_REDIS_ADDRS: each"} {
 		if strings.Count(err.Error(), want) != 1 {
-			t.Errorf("%q does not occur once in:\n%v", want, err)
+			t.Errorf("%q does not occur exactly once in:\n%v", want, err)
 		}
 	}
 }
@@ -80,7 +88,8 @@ func TestSecretIsNeverPrinted(t *testing.T) {
 	}
 	var log strings.Builder
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("m", "s", s.S, "whole", s)
-	for _, out := range []string{fmt.Sprint(s), fmt.Sprintf("%+v %#v %s %q %x", s, s, s.S, s.S, s.S), string(j), log.String()} {
+	for _, out := range []string{fmt.Sprint(s), fmt.Sprintf("%+v %#v %s %q %x", s, s, s.S, s.S, s.S),
+		string(j), log.String()} {
 		if strings.Contains(out, "hunter2") || strings.Contains(out, "68756e74657232") {
 			t.Errorf("printed: %s", out)
 		}
@@ -94,7 +103,8 @@ func TestReference(t *testing.T) {
 	got := Reference("T", &cfg)
 	for _, want := range []string{
 		"| `T_DATABASE_URL` | secret |  | yes |", "| `T_WAIT` | duration | `3s` | no | a wait |", `a \| list`,
-		"| `T_DATABASE_STATEMENT_TIMEOUT` | duration | `2s` |", "| `T_REDIS_ADDRS` | list of text |", "| `T_LOG_LEVEL` | log level | `INFO` |",
+		"| `T_DATABASE_STATEMENT_TIMEOUT` | duration | `2s` |", "| `T_REDIS_ADDRS` | list of text |",
+		"| `T_LOG_LEVEL` | log level | `INFO` |",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in:\n%s", want, got)
@@ -102,30 +112,34 @@ func TestReference(t *testing.T) {
 	}
 }
 
-func TestWhereTracesGo(t *testing.T) {
+func TestTraceSettings(t *testing.T) {
 	t.Parallel()
-	for _, sound := range []string{"T_TRACE_ENDPOINT=", "T_TRACE_ENDPOINT=http://collector:4318", "T_TRACE_ENDPOINT=https://otlp.example.com/base", "T_TRACE_RATIO=0", "T_TRACE_RATIO=1"} {
-		if err := LoadFrom("T", &sample{}, good(sound)); err != nil {
+	for _, sound := range []string{"T_TRACE_ENDPOINT=", "T_TRACE_ENDPOINT=http://collector:4318",
+		"T_TRACE_ENDPOINT=https://otlp.example.com/base", "T_TRACE_RATIO=0", "T_TRACE_RATIO=1"} {
+		if err := Load("T", &sample{}, good(sound)); err != nil {
 			t.Errorf("%s: %v", sound, err)
 		}
 	}
-	for _, bad := range []string{"T_TRACE_ENDPOINT=collector:4318", "T_TRACE_ENDPOINT=grpc://collector:4317", "T_TRACE_ENDPOINT=http://user:hunter2@collector", "T_TRACE_ENDPOINT=http://c/?key=hunter2",
+	for _, bad := range []string{"T_TRACE_ENDPOINT=collector:4318", "T_TRACE_ENDPOINT=grpc://collector:4317",
+		"T_TRACE_ENDPOINT=http://user:hunter2@collector", "T_TRACE_ENDPOINT=http://c/?key=hunter2",
 		"T_TRACE_RATIO=1.1", "T_TRACE_RATIO=-1", "T_TRACE_RATIO=NaN"} {
 		name, _, _ := strings.Cut(bad, "=")
-		if err := LoadFrom("T", &sample{}, good(bad)); err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "hunter2") {
+		if err := Load("T", &sample{}, good(bad)); err == nil || !strings.Contains(err.Error(), name) ||
+			strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
 }
 
-func TestHowKafkaIsSpokenTo(t *testing.T) {
+func TestKafkaSettings(t *testing.T) {
 	t.Parallel()
 	var cfg struct{ Kafka }
 	load := func(environ ...string) error {
-		return LoadFrom("T", &cfg, append([]string{"T_KAFKA_BROKERS=a:1"}, environ...))
+		return Load("T", &cfg, append([]string{"T_KAFKA_BROKERS=a:1"}, environ...))
 	}
 	for _, sasl := range []string{SASLPlain, SASLScram256, SASLScram512} {
-		if err := load("T_KAFKA_TLS=true", "T_KAFKA_CA_FILE=/ca.crt", "T_KAFKA_SASL="+sasl, "T_KAFKA_USERNAME=u", "T_KAFKA_PASSWORD=p"); err != nil {
+		if err := load("T_KAFKA_TLS=true", "T_KAFKA_CA_FILE=/ca.crt", "T_KAFKA_SASL="+sasl,
+			"T_KAFKA_USERNAME=u", "T_KAFKA_PASSWORD=p"); err != nil {
 			t.Error(err)
 		}
 	}
@@ -143,16 +157,18 @@ func TestHowKafkaIsSpokenTo(t *testing.T) {
 	}
 }
 
-// A variable that cannot be read hides no fault of another group, and is named once.
-func TestFaultsOfFormAndOfSenseAreToldTogether(t *testing.T) {
+// A variable that cannot be read hides no error of another group and is named once.
+func TestConversionAndValidationErrorsAreReportedTogether(t *testing.T) {
 	t.Parallel()
-	err := LoadFrom("T", &sample{}, []string{"T_DATABASE_URL=postgres://h/d", "T_REDIS_ADDRS=nonsense", "T_DATABASE_MAX_CONNS=many", "T_WAIT=2h", "T_ADMIN_LISTEN=nowhere", "T_NEED=x"})
+	err := Load("T", &sample{}, []string{"T_DATABASE_URL=postgres://h/d", "T_REDIS_ADDRS=nonsense",
+		"T_DATABASE_MAX_CONNS=many", "T_WAIT=2h", "T_ADMIN_LISTEN=nowhere", "T_NEED=x"})
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{"4 fault(s)", "T_REDIS_ADDRS: each", "T_DATABASE_MAX_CONNS: cannot", "T_WAIT: too long", "T_ADMIN_LISTEN: must"} {
+	for _, want := range []string{"4 error(s)", "T_REDIS_ADDRS: each", "T_DATABASE_MAX_CONNS: cannot",
+		"T_WAIT: too long", "T_ADMIN_LISTEN: must"} {
 		if strings.Count(err.Error(), want) != 1 {
-			t.Errorf("%q is not there once in:\n%v", want, err)
+			t.Errorf("%q does not occur exactly once in:\n%v", want, err)
 		}
 	}
 }

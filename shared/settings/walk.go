@@ -18,14 +18,15 @@ type field struct {
 	value    reflect.Value
 }
 
-// group is a struct that may have a Validate of its own: the configuration, or a fragment in it.
+// group is a struct that may have a Validate method: the configuration, or a fragment in it.
 type group struct {
 	prefix string
 	value  any
-	names  []string // of its own variables, without those of groups in it
+	names  []string // of its own variables, without those of nested groups
 }
 
-// walk lists variables and groups as envconfig does: an embedded struct adds its fields under the same prefix, a named one under its own name.
+// walk lists variables and groups as envconfig does: an embedded struct adds its fields under the same
+// prefix, a named field of a struct type under its own name.
 func walk(prefix string, cfg any) ([]field, []group, error) {
 	v := reflect.ValueOf(cfg)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
@@ -66,7 +67,7 @@ func variable(sf reflect.StructField) string {
 	return strings.ToUpper(sf.Name)
 }
 
-// decodes tells whether a struct reads itself from one text, so that it is a variable and not a group.
+// decodes reports whether a struct parses itself from one text and so is a variable and not a group.
 func decodes(v reflect.Value) bool {
 	switch v.Addr().Interface().(type) {
 	case envconfig.Decoder, envconfig.Setter, encoding.TextUnmarshaler, encoding.BinaryUnmarshaler:
@@ -74,5 +75,3 @@ func decodes(v reflect.Value) bool {
 	}
 	return false
 }
-
-func quoteTag(s string) string { return strconv.Quote(s) }

@@ -9,17 +9,17 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// Decision carries a served recommendation to the relay (contract, section 2 "Decisions").
+// Decision carries a served recommendation to the relay.
 type Decision struct {
-	DecisionID   ident.DecisionID
-	ConnectionID ident.ConnectionID
-	StoreID      ident.StoreID
-	Placement    string
-	Source       string // engine or fallback
-	ServedAt     time.Time
-	Items        []DecisionItem
-	EngineIDs    json.RawMessage // the engine's own ids, an object; nil for a fallback
-	Visitor      *Visitor
+	DecisionID   ident.DecisionID   `json:"decision_id"`
+	ConnectionID ident.ConnectionID `json:"connection_id"`
+	StoreID      ident.StoreID      `json:"store_id"`
+	Placement    string             `json:"placement"`
+	Source       string             `json:"source"` // engine or fallback
+	ServedAt     time.Time          `json:"served_at"`
+	Items        []DecisionItem     `json:"items"`
+	EngineIDs    json.RawMessage    `json:"engine_ids"` // the engine's own ids, an object; nil for a fallback
+	Visitor      *Visitor           `json:"visitor"`
 }
 
 // DecisionItem is one recommended product.
@@ -61,28 +61,19 @@ func AppendDecisionItem(dst []byte, item *DecisionItem) []byte {
 	return append(dst, '}')
 }
 
-type decisionJSON struct {
-	Schema       int                `json:"schema"`
-	DecisionID   ident.DecisionID   `json:"decision_id"`
-	ConnectionID ident.ConnectionID `json:"connection_id"`
-	StoreID      ident.StoreID      `json:"store_id"`
-	Placement    string             `json:"placement"`
-	Source       string             `json:"source"`
-	ServedAt     time.Time          `json:"served_at"`
-	Items        []DecisionItem     `json:"items"`
-	EngineIDs    json.RawMessage    `json:"engine_ids"`
-	Visitor      *Visitor           `json:"visitor"`
-}
-
 // DecodeDecision reads a Decision, with the errors of DecodeRecord.
 func DecodeDecision(b []byte) (*Decision, error) {
-	var in decisionJSON
+	var in struct {
+		Schema int `json:"schema"`
+		Decision
+	}
 	if err := decode(b, &in, &in.Schema); err != nil {
 		return nil, err
 	}
-	if in.DecisionID == "" || in.ConnectionID == "" || in.ServedAt.IsZero() {
+	d := &in.Decision
+	if d.DecisionID == "" || d.ConnectionID == "" || d.ServedAt.IsZero() {
 		return nil, errors.New("signal: decision without id, connection or time")
 	}
-	return &Decision{DecisionID: in.DecisionID, ConnectionID: in.ConnectionID, StoreID: in.StoreID, Placement: in.Placement,
-		Source: in.Source, ServedAt: in.ServedAt.UTC(), Items: in.Items, EngineIDs: in.EngineIDs, Visitor: in.Visitor}, nil
+	d.ServedAt = d.ServedAt.UTC()
+	return d, nil
 }

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"storefront.internal/shared/rfc3339"
 )
 
 const hex = "0123456789abcdef"
@@ -40,7 +42,7 @@ func appendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// plain reports whether s is printable ASCII that needs no escape, as nearly all of what is written here is.
+// plain reports whether s is printable ASCII that needs no escape, as nearly all texts here are.
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
@@ -85,35 +87,8 @@ func appendNumber(dst []byte, name string, n *int32) []byte {
 
 func appendTime(dst []byte, name string, t time.Time) []byte {
 	dst = append(appendName(dst, name), '"')
-	return append(AppendTime(dst, t), '"')
+	return append(rfc3339.Append(dst, t), '"')
 }
-
-// AppendTime appends the instant as the service writes it everywhere: RFC 3339 in UTC with microseconds and Z. It does
-// what AppendFormat does with "2006-01-02T15:04:05.999999Z", in a fifth of its time.
-func AppendTime(dst []byte, t time.Time) []byte {
-	t = t.UTC()
-	year, month, day := t.Date()
-	if year < 0 || year > 9999 {
-		return t.AppendFormat(dst, "2006-01-02T15:04:05.999999Z")
-	}
-	hour, minute, second := t.Clock()
-	dst = appendTwo(appendTwo(dst, year/100), year%100)
-	dst = appendTwo(append(dst, '-'), int(month))
-	dst = appendTwo(append(dst, '-'), day)
-	dst = appendTwo(append(dst, 'T'), hour)
-	dst = appendTwo(append(dst, ':'), minute)
-	dst = appendTwo(append(dst, ':'), second)
-	if micros := t.Nanosecond() / 1000; micros > 0 {
-		dst = append(dst, '.')
-		dst = appendTwo(appendTwo(appendTwo(dst, micros/10_000), micros/100%100), micros%100)
-		for dst[len(dst)-1] == '0' {
-			dst = dst[:len(dst)-1]
-		}
-	}
-	return append(dst, 'Z')
-}
-
-func appendTwo(dst []byte, n int) []byte { return append(dst, byte('0'+n/10), byte('0'+n%10)) }
 
 func appendVisitor(dst []byte, v *Visitor) []byte {
 	if v == nil {

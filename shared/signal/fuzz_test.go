@@ -5,10 +5,12 @@ import (
 	"testing"
 )
 
-// FuzzRecord: whatever is read is written so that it reads the same again, and garbage is an error and no panic.
+// FuzzRecord: a record that is read and written again is read as the same, and garbage is an error and no
+// panic.
 func FuzzRecord(f *testing.F) {
 	f.Add(AppendRecord(nil, exampleRecord()))
-	f.Add([]byte(`{"schema":1,"record_id":"","connection_id":"","store_id":"","received_at":"2026-11-21T10:00:00Z","audit":{},"signals":[]}`))
+	f.Add([]byte(`{"schema":1,"record_id":"","connection_id":"","store_id":"",` +
+		`"received_at":"2026-11-21T10:00:00Z","audit":{},"signals":[]}`))
 	f.Add([]byte(`{"schema":2}`))
 	f.Add([]byte(`{"schema":1,"received_at":"0000-01-01T00:00:00Z","signals":[{"index":-1}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {

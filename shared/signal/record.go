@@ -10,27 +10,27 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// schema is the version of both records. A reader takes every version up to its own and refuses a newer one with
-// ErrUnknownSchema: the record is for the next release, not broken.
+// schema is the version of both records. A reader reads every version up to its own. A newer one is
+// ErrUnknownSchema: the record is for the next release, and not malformed.
 const schema = 1
 
 // ErrUnknownSchema says that a record is of a newer version than this build reads.
 var ErrUnknownSchema = errors.New("signal: record of an unknown schema version")
 
-// Record carries what one request brought: all its accepted signals, stored whole or not at all.
+// Record carries the accepted signals of one request, of which all are stored or none.
 type Record struct {
-	RecordID     string // UUID, minted per hand-off
-	ConnectionID ident.ConnectionID
-	StoreID      ident.StoreID
-	ReceivedAt   time.Time
-	Audit        Audit
-	Signals      []Recorded
+	RecordID     string             `json:"record_id"` // UUID, new for each attempt to record
+	ConnectionID ident.ConnectionID `json:"connection_id"`
+	StoreID      ident.StoreID      `json:"store_id"`
+	ReceivedAt   time.Time          `json:"received_at"`
+	Audit        Audit              `json:"audit"`
+	Signals      []Recorded         `json:"signals"`
 }
 
 // Recorded is a signal and its position in the request.
 type Recorded struct {
-	Index  int
-	Signal Signal
+	Index int `json:"index"`
+	Signal
 }
 
 // AppendRecord appends the record as JSON.
@@ -84,66 +84,28 @@ func appendRecorded(dst []byte, r *Recorded) []byte {
 	return append(dst, '}')
 }
 
-// recordJSON is the form of version 1.
-type recordJSON struct {
-	Schema       int                `json:"schema"`
-	RecordID     string             `json:"record_id"`
-	ConnectionID ident.ConnectionID `json:"connection_id"`
-	StoreID      ident.StoreID      `json:"store_id"`
-	ReceivedAt   time.Time          `json:"received_at"`
-	Audit        auditJSON          `json:"audit"`
-	Signals      []recordedJSON     `json:"signals"`
-}
-
-type auditJSON struct {
-	IP             string `json:"ip"`
-	UserAgent      string `json:"user_agent"`
-	AcceptLanguage string `json:"accept_language"`
-	Origin         string `json:"origin"`
-	Referer        string `json:"referer"`
-	Crawler        bool   `json:"crawler"`
-}
-
-type recordedJSON struct {
-	Index           int              `json:"index"`
-	SignalID        ident.SignalID   `json:"signal_id"`
-	Type            Type             `json:"type"`
-	OccurredAt      time.Time        `json:"occurred_at"`
-	DecisionID      ident.DecisionID `json:"decision_id"`
-	ItemID          ident.ItemID     `json:"item_id"`
-	VariantID       ident.VariantID  `json:"variant_id"`
-	Position        *int32           `json:"position"`
-	Quantity        *int32           `json:"quantity"`
-	OrderExternalID string           `json:"order_external_id"`
-	Visitor         *Visitor         `json:"visitor"`
-	Client          json.RawMessage  `json:"client"`
-}
-
-// DecodeRecord reads a record. It returns ErrUnknownSchema for a newer version, and another error for what is no
-// record at all.
+// DecodeRecord reads a record. It returns ErrUnknownSchema for a newer version, and another error for a
+// malformed record.
 func DecodeRecord(b []byte) (*Record, error) {
-	var in recordJSON
+	var in struct {
+		Schema int `json:"schema"`
+		Record
+	}
 	if err := decode(b, &in, &in.Schema); err != nil {
 		return nil, err
 	}
-	if in.RecordID == "" || in.ConnectionID == "" || in.ReceivedAt.IsZero() || len(in.Signals) == 0 {
+	r := &in.Record
+	if r.RecordID == "" || r.ConnectionID == "" || r.ReceivedAt.IsZero() || len(r.Signals) == 0 {
 		return nil, errors.New("signal: record without id, connection, time or signals")
 	}
-	r := &Record{RecordID: in.RecordID, ConnectionID: in.ConnectionID, StoreID: in.StoreID, ReceivedAt: in.ReceivedAt.UTC(),
-		Audit: Audit(in.Audit), Signals: make([]Recorded, len(in.Signals))}
-	for i := range in.Signals {
-		r.Signals[i] = fromJSON(&in.Signals[i])
+	r.ReceivedAt = r.ReceivedAt.UTC()
+	for i := range r.Signals {
+		r.Signals[i].OccurredAt = r.Signals[i].OccurredAt.UTC()
 	}
 	return r, nil
 }
 
-func fromJSON(in *recordedJSON) Recorded {
-	return Recorded{Index: in.Index, Signal: Signal{ID: in.SignalID, Type: in.Type, OccurredAt: in.OccurredAt.UTC(),
-		DecisionID: in.DecisionID, ItemID: in.ItemID, VariantID: in.VariantID, Position: in.Position, Quantity: in.Quantity,
-		OrderExternalID: in.OrderExternalID, Visitor: in.Visitor, Client: in.Client}}
-}
-
-// decode reads the form of this build's version, and tells a newer version from what is broken.
+// decode reads the form of this build's version, and distinguishes a newer version from a malformed record.
 func decode(b []byte, into any, version *int) error {
 	err := json.Unmarshal(b, into)
 	if err != nil {
@@ -153,13 +115,13 @@ func decode(b []byte, into any, version *int) error {
 		if json.Unmarshal(b, &head) == nil && head.Schema > schema {
 			return ErrUnknownSchema
 		}
-		return fmt.Errorf("signal: no record: %w", err)
+		return fmt.Errorf("signal: malformed record: %w", err)
 	}
 	switch {
 	case *version > schema:
 		return ErrUnknownSchema
 	case *version < 1:
-		return errors.New("signal: no record: schema is missing")
+		return errors.New("signal: malformed record: schema is missing")
 	}
 	return nil
 }

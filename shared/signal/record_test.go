@@ -16,23 +16,34 @@ func exampleRecord() *Record {
 	return &Record{
 		RecordID: "018f8b0e-0000-7000-8000-000000000001", ConnectionID: "con_1", StoreID: "str_1",
 		ReceivedAt: time.Date(2026, 11, 21, 10, 0, 0, 123456000, time.UTC),
-		Audit:      Audit{IP: "203.0.113.9", UserAgent: "UA \"x\"\\\x01", AcceptLanguage: "es-AR", Origin: "https://shop.example", Referer: "https://shop.example/p", Crawler: true},
+		Audit: Audit{IP: "203.0.113.9", UserAgent: "UA \"x\"\\\x01", AcceptLanguage: "es-AR",
+			Origin: "https://shop.example", Referer: "https://shop.example/p", Crawler: true},
 		Signals: []Recorded{
-			{Index: 0, Signal: Signal{ID: "sig_1", Type: Impression, OccurredAt: time.Date(2026, 11, 21, 9, 59, 59, 0, time.UTC), DecisionID: "dec_1", Position: number(0)}},
-			{Index: 3, Signal: Signal{ID: "sig_2", Type: UpdateQuantity, OccurredAt: time.Date(2026, 11, 21, 9, 59, 59, 5000, time.UTC), DecisionID: "dec_1", ItemID: "itm_1", VariantID: "var_1",
-				Quantity: number(0), Visitor: &Visitor{VisitorID: "vis_a", SessionID: "ses_a"}, Client: json.RawMessage(`{"timezone":"UTC"}`)}},
-			{Index: 4, Signal: Signal{ID: "sig_3", Type: Purchase, OccurredAt: time.Date(2026, 11, 21, 9, 59, 59, 0, time.UTC), DecisionID: "dec_1", ItemID: "itm_1", OrderExternalID: "№ 7\u2028"}},
+			{Index: 0, Signal: Signal{ID: "sig_1", Type: Impression,
+				OccurredAt: time.Date(2026, 11, 21, 9, 59, 59, 0, time.UTC), DecisionID: "dec_1",
+				Position: number(0)}},
+			{Index: 3, Signal: Signal{ID: "sig_2", Type: UpdateQuantity,
+				OccurredAt: time.Date(2026, 11, 21, 9, 59, 59, 5000, time.UTC), DecisionID: "dec_1",
+				ItemID: "itm_1", VariantID: "var_1",
+				Quantity: number(0), Visitor: &Visitor{VisitorID: "vis_a", SessionID: "ses_a"},
+				Client: json.RawMessage(`{"timezone":"UTC"}`)}},
+			{Index: 4, Signal: Signal{ID: "sig_3", Type: Purchase,
+				OccurredAt: time.Date(2026, 11, 21, 9, 59, 59, 0, time.UTC), DecisionID: "dec_1",
+				ItemID: "itm_1", OrderExternalID: "№ 7\u2028"}},
 		},
 	}
 }
 
 func exampleDecision() *Decision {
-	return &Decision{DecisionID: "dec_1", ConnectionID: "con_1", StoreID: "str_1", Placement: "home", Source: "engine",
-		ServedAt: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), Items: []DecisionItem{{Position: 0, ItemID: "itm_1", VariantID: "var_1"}, {Position: 1, ItemID: "itm_2"}},
+	return &Decision{DecisionID: "dec_1", ConnectionID: "con_1", StoreID: "str_1", Placement: "home",
+		Source:   "engine",
+		ServedAt: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC),
+		Items: []DecisionItem{{Position: 0, ItemID: "itm_1", VariantID: "var_1"},
+			{Position: 1, ItemID: "itm_2"}},
 		EngineIDs: json.RawMessage(`{"request":"r1"}`), Visitor: &Visitor{VisitorID: "vis_a"}}
 }
 
-// The golden files hold the bytes of version 1 for ever: a later build has to read them.
+// The golden files hold the bytes of version 1, which every later build has to read.
 func TestGolden(t *testing.T) {
 	f := func(file string, got []byte) {
 		t.Helper()
@@ -64,8 +75,10 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-func TestBrokenAndNewer(t *testing.T) {
-	for _, s := range []string{"", "{}", "[]", "\xff", `{"schema":0}`, `{"schema":1}`, `{"schema":1,"record_id":"r","connection_id":"c","received_at":"2026-01-01T00:00:00Z","signals":[]}`} {
+func TestMalformedAndNewer(t *testing.T) {
+	for _, s := range []string{"", "{}", "[]", "\xff", `{"schema":0}`, `{"schema":1}`,
+		`{"schema":1,"record_id":"r","connection_id":"c","received_at":"2026-01-01T00:00:00Z",` +
+			`"signals":[]}`} {
 		if _, err := DecodeRecord([]byte(s)); err == nil || errors.Is(err, ErrUnknownSchema) {
 			t.Errorf("DecodeRecord(%q): %v", s, err)
 		}
@@ -86,7 +99,9 @@ func TestAppendResults(t *testing.T) {
 		{Index: 1, Status: Rejected, Reason: "missing_signal_id"},
 		{Index: 2, SignalID: "a\"\n", HasSignalID: true, Status: Rejected, Reason: "invalid_signal_id"},
 	}))
-	want := `{"results":[{"index":0,"signal_id":"sig_1","status":"accepted"},{"index":1,"signal_id":null,"status":"rejected","reason":"missing_signal_id"},{"index":2,"signal_id":"a\"\u000a","status":"rejected","reason":"invalid_signal_id"}]}`
+	want := `{"results":[{"index":0,"signal_id":"sig_1","status":"accepted"},` +
+		`{"index":1,"signal_id":null,"status":"rejected","reason":"missing_signal_id"},` +
+		`{"index":2,"signal_id":"a\"\u000a","status":"rejected","reason":"invalid_signal_id"}]}`
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -101,7 +116,8 @@ func FuzzAppendString(f *testing.F) {
 		if err := json.Unmarshal(appendString(nil, s), &got); err != nil {
 			t.Fatal(err)
 		}
-		if want := strings.ToValidUTF8(s, ""); strings.ToValidUTF8(strings.ReplaceAll(got, "\ufffd", ""), "") != strings.ReplaceAll(want, "\ufffd", "") {
+		if want := strings.ToValidUTF8(s, ""); strings.ToValidUTF8(strings.ReplaceAll(got, "\ufffd", ""),
+			"") != strings.ReplaceAll(want, "\ufffd", "") {
 			t.Errorf("%q became %q", s, got)
 		}
 	})

@@ -5,24 +5,24 @@ import "strconv"
 // Status is the outcome of one element of a batch.
 type Status string
 
-// The closed set of outcomes (spec.md "Signal result").
+// The closed set of outcomes.
 const (
 	Accepted  Status = "accepted"  // stored and queued for the engine
 	Duplicate Status = "duplicate" // the id exists; no new work
 	Rejected  Status = "rejected"  // not stored; Reason says why
 )
 
-// Reason says why an element was rejected: invalid_signal, unknown_decision, or missing_F, invalid_F, unexpected_F for
-// a field F (contract, section 2).
+// Reason says why an element was rejected: invalid_signal, unknown_decision, or missing_F, invalid_F,
+// unexpected_F for a field F.
 type Reason string
 
-// The reasons that name no field.
+// The reasons without a field.
 const (
 	InvalidSignal   Reason = "invalid_signal"
 	UnknownDecision Reason = "unknown_decision"
 )
 
-// Result is the answer for one position of a batch.
+// Result is the outcome for one position of a batch.
 type Result struct {
 	Index       int
 	SignalID    string // as sent

@@ -1,6 +1,6 @@
-// Package signal owns the vocabulary of signals: what a shopper did with a served recommendation (spec.md "Signal"),
-// what the service answers for it, and the versioned records that carry accepted signals and served Decisions from
-// the edge to the relay. It refuses to judge a request (the edge's intake does) and to store anything.
+// Package signal owns the vocabulary of signals: what a shopper did with a served recommendation, the result
+// of each element of a batch, and the versioned Kafka records that carry accepted signals and served
+// Decisions from the edge to the relay.
 package signal
 
 import (
@@ -26,14 +26,15 @@ const (
 	Dismiss        Type = "dismiss"
 )
 
-// Types returns the closed set, in the order of spec.md.
+// Types returns the closed set.
 func Types() []Type {
 	return []Type{Impression, Click, AddToCart, RemoveFromCart, UpdateQuantity, Purchase, Dismiss}
 }
 
-// ParseType returns the type of that name without a copy of the bytes.
+// ParseType returns the type of that name.
 func ParseType(name []byte) (Type, bool) {
-	for _, t := range [...]Type{Impression, Click, AddToCart, RemoveFromCart, UpdateQuantity, Purchase, Dismiss} {
+	for _, t := range [...]Type{Impression, Click, AddToCart, RemoveFromCart, UpdateQuantity, Purchase,
+		Dismiss} {
 		if string(name) == string(t) {
 			return t, true
 		}
@@ -44,19 +45,19 @@ func ParseType(name []byte) (Type, bool) {
 // Cart reports whether signals of the type change a cart line.
 func (t Type) Cart() bool { return t == AddToCart || t == RemoveFromCart || t == UpdateQuantity }
 
-// Signal is one sound element of a storefront-signals batch.
+// Signal is one valid element of a batch.
 type Signal struct {
-	ID              ident.SignalID
-	Type            Type
-	OccurredAt      time.Time // UTC, microseconds
-	DecisionID      ident.DecisionID
-	ItemID          ident.ItemID    // empty on impressions
-	VariantID       ident.VariantID // empty when absent
-	Position        *int32
-	Quantity        *int32
-	OrderExternalID string
-	Visitor         *Visitor        // nil when absent or discarded
-	Client          json.RawMessage // the object as sent; nil when absent or discarded
+	ID              ident.SignalID   `json:"signal_id"`
+	Type            Type             `json:"type"`
+	OccurredAt      time.Time        `json:"occurred_at"` // UTC, microseconds
+	DecisionID      ident.DecisionID `json:"decision_id"`
+	ItemID          ident.ItemID     `json:"item_id"`    // empty on impressions
+	VariantID       ident.VariantID  `json:"variant_id"` // empty when absent
+	Position        *int32           `json:"position"`
+	Quantity        *int32           `json:"quantity"`
+	OrderExternalID string           `json:"order_external_id"`
+	Visitor         *Visitor         `json:"visitor"` // nil when absent or discarded
+	Client          json.RawMessage  `json:"client"`  // the object as sent; nil when absent or discarded
 }
 
 // Visitor is the shopper as the storefront knows them; either member may be empty.
@@ -65,18 +66,18 @@ type Visitor struct {
 	SessionID ident.SessionID `json:"session_id,omitempty"`
 }
 
-// Audit is what is stored of a request and never answered or delivered (spec.md "Signal", rule 4).
+// Audit is what is stored of a request, and never returned or delivered.
 type Audit struct {
-	IP             string
-	UserAgent      string
-	AcceptLanguage string
-	Origin         string
-	Referer        string
-	Crawler        bool // the User-Agent says that it is a crawler: taken and marked
+	IP             string `json:"ip"`
+	UserAgent      string `json:"user_agent"`
+	AcceptLanguage string `json:"accept_language"`
+	Origin         string `json:"origin"`
+	Referer        string `json:"referer"`
+	Crawler        bool   `json:"crawler"` // by the User-Agent; its signals are stored and marked
 }
 
-// LedgerDigest is the name under which a signal is known everywhere, in claims and in the ledger: half of a SHA-256
-// over connection and signal id.
+// LedgerDigest is the key of a signal in claims and in the ledger: half of a SHA-256 over connection and
+// signal id.
 func LedgerDigest(c ident.ConnectionID, s ident.SignalID) [16]byte {
 	var buf [2 + 2*(4+ident.MaxBody)]byte
 	b := binary.BigEndian.AppendUint16(buf[:0], uint16(len(c)))

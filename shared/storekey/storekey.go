@@ -1,5 +1,5 @@
-// Package storekey owns the storefront key: its scopes, the form of its secret, its digest, and the grant that it
-// opens (spec.md "Storefront API key"). It refuses to store keys: control keeps them, the edge looks them up.
+// Package storekey owns the storefront key: its scopes, the form of its secret, its digest, and the grant
+// that it gives. Control stores keys, the edge looks them up.
 package storekey
 
 import (
@@ -29,7 +29,7 @@ func ParseScope(s string) (Scope, bool) {
 	return Scope(s), slices.Contains(AllScopes(), Scope(s))
 }
 
-// Grant is what a live key opens: one connection and its store, within its scopes.
+// Grant is what a live key allows: access to one connection and its shop, within its scopes.
 type Grant struct {
 	KeyID        ident.KeyID        `json:"api_key_id"`
 	ConnectionID ident.ConnectionID `json:"connection_id"`
@@ -48,8 +48,8 @@ const (
 	secretLen = len(prefix) + randomLen + crcLen
 )
 
-// NewSecret returns a new secret: "spk_", 32 random characters and a checksum that leak scanners and the edge verify
-// without a look-up.
+// NewSecret returns a new secret: "spk_", 32 random characters and a checksum, which leak scanners and the
+// edge verify without a look-up.
 func NewSecret() string {
 	b := make([]byte, 0, secretLen)
 	b = append(b, prefix...)
@@ -59,7 +59,7 @@ func NewSecret() string {
 	return string(appendCRC(b, b))
 }
 
-// randomCharacter throws away bytes that would favour some characters.
+// randomCharacter rejects bytes that would make some characters more likely.
 func randomCharacter() byte {
 	var b [1]byte
 	for {
@@ -90,5 +90,5 @@ func WellFormed(secret []byte) bool {
 	return string(appendCRC(want[:0], head)) == string(secret[secretLen-crcLen:])
 }
 
-// Digest is what is stored of a secret and what it is found by.
+// Digest returns the digest under which a secret is stored and looked up.
 func Digest(secret []byte) [32]byte { return sha256.Sum256(secret) }

@@ -44,7 +44,7 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// FuzzWellFormed: a secret of ours is well-formed, and one with another byte anywhere is not.
+// FuzzWellFormed: a minted secret is well-formed, and not with any byte changed.
 func FuzzWellFormed(f *testing.F) {
 	f.Add([]byte(NewSecret()), 10, byte('x'))
 	f.Add([]byte("spk_"), 0, byte(0))

@@ -7,7 +7,7 @@ import (
 	"storefront.internal/shared/testkit"
 )
 
-// BenchmarkProduce is one record of a usual request, from many callers at once.
+// BenchmarkProduce produces records of a typical size from many concurrent callers.
 func BenchmarkProduce(b *testing.B) {
 	brokers, topic := testkit.Kafka(b), testkit.Topic(b, 4)
 	for _, callers := range []int{1, 16, 256} {

@@ -2,19 +2,19 @@ package stream
 
 import "github.com/segmentio/kafka-go"
 
-// Codec names how a producer compresses a flush as a whole. Consumers read all of them.
+// Codec names the compression of a flush as a whole. Consumers read all codecs.
 type Codec string
 
 // The codecs.
 const (
-	Plain  Codec = "none"
-	Snappy Codec = "snappy"
-	LZ4    Codec = "lz4"
-	Zstd   Codec = "zstd"
+	NoCompression Codec = "none"
+	Snappy        Codec = "snappy"
+	LZ4           Codec = "lz4"
+	Zstd          Codec = "zstd"
 )
 
-// Known tells whether there is such a codec.
-func (c Codec) Known() bool { return c == Plain || c.compression() != 0 }
+// Known reports whether the codec exists.
+func (c Codec) Known() bool { return c == NoCompression || c.compression() != 0 }
 
 func (c Codec) compression() kafka.Compression {
 	switch c {

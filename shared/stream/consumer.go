@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,9 +12,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/segmentio/kafka-go"
+
+	"storefront.internal/shared/backoff"
 )
 
-// ErrOffsetLost halts a Consumer: the broker no longer has the offset where a partition was to be read on, or never had it. Records may have been lost unread, so an operator decides.
+// ErrOffsetLost stops a Consumer: the broker does not have the next offset of a partition. Records may be
+// lost unread, so an operator decides.
 var ErrOffsetLost = errors.New("stream: offset lost")
 
 // ConsumerConfig says what a Consumer reads. Zero values take the defaults named.
@@ -23,48 +27,38 @@ type ConsumerConfig struct {
 	Group               string
 	Topics              []string
 	ClientID            string
-	MaxBytes            int           // of one fetch; 1 MiB
-	BatchesPerPartition int           // fetched ahead; 2
-	AcceptLoss          bool          // an operator's word: go on at the first offset there is where one is lost
-	SessionTimeout      time.Duration // 10 s
-	HeartbeatInterval   time.Duration // 3 s
-	RebalanceTimeout    time.Duration // 10 s; a sink that takes longer to end costs its relay another join, and everybody waits so long for one that died
-	StallAfter          time.Duration // 30 s
-	CheckEvery          time.Duration // 5 s: stall
-	Registerer          prometheus.Registerer
-	Logger              *slog.Logger
-	Now                 func() time.Time
+	MaxBytes            int // of one fetch; 1 MiB
+	BatchesPerPartition int // fetched ahead; 2
+	// an operator decided to continue at the first available offset where one is lost
+	AcceptLoss        bool
+	SessionTimeout    time.Duration // 10 s
+	HeartbeatInterval time.Duration // 3 s
+	RebalanceTimeout  time.Duration // 10 s; a handler that ends later than that makes its member join again
+	StallAfter        time.Duration // 30 s
+	CheckEvery        time.Duration // 5 s; how often stalls are looked for
+	Registerer        prometheus.Registerer
+	Logger            *slog.Logger
+	Now               func() time.Time
 }
 
 func (c ConsumerConfig) withDefaults() ConsumerConfig {
-	def := func(v *time.Duration, d time.Duration) {
-		if *v <= 0 {
-			*v = d
-		}
-	}
-	def(&c.SessionTimeout, 10*time.Second)
-	def(&c.HeartbeatInterval, 3*time.Second)
-	def(&c.RebalanceTimeout, 10*time.Second)
-	def(&c.StallAfter, 30*time.Second)
-	def(&c.CheckEvery, 5*time.Second)
-	if c.MaxBytes <= 0 {
-		c.MaxBytes = 1 << 20
-	}
-	if c.BatchesPerPartition <= 0 {
-		c.BatchesPerPartition = 2
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.SessionTimeout = cmp.Or(c.SessionTimeout, 10*time.Second)
+	c.HeartbeatInterval = cmp.Or(c.HeartbeatInterval, 3*time.Second)
+	c.RebalanceTimeout = cmp.Or(c.RebalanceTimeout, 10*time.Second)
+	c.StallAfter = cmp.Or(c.StallAfter, 30*time.Second)
+	c.CheckEvery = cmp.Or(c.CheckEvery, 5*time.Second)
+	c.MaxBytes = cmp.Or(c.MaxBytes, 1<<20)
+	c.BatchesPerPartition = cmp.Or(c.BatchesPerPartition, 2)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Now == nil {
 		c.Now = time.Now
 	}
 	return c
 }
 
-// Sink stores batches for as long as ctx lives, and marks them with Done. It returns when ctx ends (finishing the transaction at hand, if it is short: Done works until it returns). An error
-// that it returns while ctx lives ends the Consumer.
-type Sink func(ctx context.Context, a *Assignment) error
+// Handler stores batches until ctx ends and marks them with Done. When ctx ends it may finish a short
+// transaction first: Done works until it returns. An error that it returns while ctx lives ends the Consumer.
+type Handler func(ctx context.Context, a *Assignment) error
 
 // Consumer is one member of a consumer group.
 type Consumer struct {
@@ -79,23 +73,22 @@ func NewConsumer(cfg ConsumerConfig) *Consumer {
 }
 
 func (c *Consumer) newClient() (*kafka.Client, func()) {
-	transport := &kafka.Transport{ClientID: c.cfg.ClientID, DialTimeout: 2 * time.Second, MetadataTTL: time.Second, MetadataTopics: c.cfg.Topics,
-		TLS: c.cfg.Security.tls, SASL: c.cfg.Security.sasl}
-	return &kafka.Client{Addr: kafka.TCP(c.cfg.Brokers...), Timeout: 10 * time.Second, Transport: transport}, transport.CloseIdleConnections
+	return newClient(c.cfg.Brokers, c.cfg.Security, c.cfg.ClientID, c.cfg.Topics...)
 }
 
-// Run joins the group and calls sink once per generation, on this goroutine and never twice at a time. It returns nil when ctx ends, ErrOffsetLost, ErrStalled, or the sink's error.
-func (c *Consumer) Run(ctx context.Context, sink Sink) error {
-	stalledAt := map[place]int64{}
+// Run joins the group and calls handle once per generation, never concurrently. It returns nil when ctx ends,
+// or ErrOffsetLost, ErrStalled, or the handler's error.
+func (c *Consumer) Run(ctx context.Context, handle Handler) error {
+	stalledAt := map[topicPartition]int64{}
 	for {
-		err := c.runGroup(ctx, sink)
+		err := c.runGroup(ctx, handle)
 		var stall *stallError
 		switch {
 		case ctx.Err() != nil && (err == nil || !errors.Is(err, ErrOffsetLost)):
 			return nil
 		case errors.As(err, &stall):
 			c.metrics.rebuilds.Inc()
-			c.cfg.Logger.Error("consumer stalled; rebuilding it", "error", err)
+			c.cfg.Logger.Error("the consumer stalled and is rebuilt", "error", err)
 			for at, offset := range stall.at {
 				if before, again := stalledAt[at]; again && before == offset {
 					return err
@@ -108,18 +101,21 @@ func (c *Consumer) Run(ctx context.Context, sink Sink) error {
 	}
 }
 
-// runGroup is a member's life from joining to leaving.
-func (c *Consumer) runGroup(ctx context.Context, sink Sink) error {
+// runGroup joins the group as one member, runs its generations, and leaves.
+func (c *Consumer) runGroup(ctx context.Context, handle Handler) error {
 	group, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
 		ID: c.cfg.Group, Brokers: c.cfg.Brokers, Topics: c.cfg.Topics, StartOffset: kafka.FirstOffset,
-		Dialer:         &kafka.Dialer{ClientID: c.cfg.ClientID, Timeout: 3 * time.Second, TLS: c.cfg.Security.tls, SASLMechanism: c.cfg.Security.sasl},
-		SessionTimeout: c.cfg.SessionTimeout, HeartbeatInterval: c.cfg.HeartbeatInterval, RebalanceTimeout: c.cfg.RebalanceTimeout,
-		JoinGroupBackoff: 500 * time.Millisecond, WatchPartitionChanges: true, PartitionWatchInterval: 30 * time.Second,
+		Dialer: &kafka.Dialer{ClientID: c.cfg.ClientID, Timeout: 3 * time.Second,
+			TLS: c.cfg.Security.tls, SASLMechanism: c.cfg.Security.sasl},
+		SessionTimeout: c.cfg.SessionTimeout, HeartbeatInterval: c.cfg.HeartbeatInterval,
+		RebalanceTimeout: c.cfg.RebalanceTimeout,
+		JoinGroupBackoff: 500 * time.Millisecond, WatchPartitionChanges: true,
+		PartitionWatchInterval: 30 * time.Second,
 	})
 	if err != nil {
 		return fmt.Errorf("stream: consumer group: %w", err)
 	}
-	defer func() { _ = group.Close() }() // leaves; it has no error to give
+	defer func() { _ = group.Close() }() // leaves the group; never returns an error
 	client, closeClient := c.newClient()
 	defer closeClient()
 	for {
@@ -128,14 +124,15 @@ func (c *Consumer) runGroup(ctx context.Context, sink Sink) error {
 			return err
 		}
 		c.metrics.generations.Inc()
-		if err := c.runGeneration(ctx, client, gen, sink); err != nil {
+		if err := c.runGeneration(ctx, client, gen, handle); err != nil {
 			return err
 		}
 	}
 }
 
-// join waits for the next generation; nil when ctx ends. Errors of the group's coordinator are repeated by the group itself, with its back-off. When neither a generation nor an error comes
-// for longer than a rebalance can take, the group is stuck.
+// join waits for the next generation; it returns nil when ctx ends. kafka-go repeats failed requests to the
+// coordinator with a back-off of its own. When neither a generation nor an error comes for longer than a
+// rebalance can take, the group is stuck.
 func (c *Consumer) join(ctx context.Context, group *kafka.ConsumerGroup) (*kafka.Generation, error) {
 	for {
 		wait, cancel := context.WithTimeout(ctx, c.cfg.RebalanceTimeout+c.cfg.SessionTimeout+c.cfg.StallAfter)
@@ -147,14 +144,16 @@ func (c *Consumer) join(ctx context.Context, group *kafka.ConsumerGroup) (*kafka
 		case err == nil:
 			return gen, nil
 		case errors.Is(err, context.DeadlineExceeded) && wait.Err() != nil:
-			return nil, &stallError{at: map[place]int64{{topic: "joining the group"}: 0}}
+			return nil, &stallError{at: map[topicPartition]int64{{topic: "joining the group"}: 0}}
 		}
 		c.cfg.Logger.Warn("joining the consumer group failed", "group", c.cfg.Group, "error", err)
 	}
 }
 
-// runGeneration runs fetchers, watch and sink, and returns when all of them have ended; only then the group may go on to the next generation.
-func (c *Consumer) runGeneration(ctx context.Context, client *kafka.Client, gen *kafka.Generation, sink Sink) error {
+// runGeneration runs the fetchers, the stall watch and the handler. It returns when all have ended, since
+// only then may the group go on to the next generation.
+func (c *Consumer) runGeneration(ctx context.Context, client *kafka.Client, gen *kafka.Generation,
+	handle Handler) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	finished := make(chan struct{})
 	defer close(finished)
@@ -165,9 +164,10 @@ func (c *Consumer) runGeneration(ctx context.Context, client *kafka.Client, gen 
 		<-finished
 	})
 	a := newAssignment(gen, c.cfg.BatchesPerPartition)
-	c.cfg.Logger.Info("joined the consumer group", "group", c.cfg.Group, "generation", gen.ID, "partitions", a.Partitions())
+	c.cfg.Logger.Info("joined the consumer group", "group", c.cfg.Group, "generation", gen.ID, "partitions",
+		a.Partitions())
 	var fetchers, all sync.WaitGroup
-	for _, at := range a.places {
+	for _, at := range a.partitions {
 		fetchers.Go(func() {
 			if err := c.fetchLoop(ctx, client, a, at); err != nil {
 				cancel(err)
@@ -181,22 +181,30 @@ func (c *Consumer) runGeneration(ctx context.Context, client *kafka.Client, gen 
 	})
 	all.Go(func() { fetchers.Wait(); close(a.batches) })
 	defer all.Wait()
-	defer cancel(nil) // before the wait, also when the sink panics
-	err := sink(ctx, a)
+	defer cancel(nil) // before the wait, also when the handler panics
+	err := handle(ctx, a)
 	if cause := context.Cause(ctx); errors.Is(cause, ErrOffsetLost) || errors.Is(cause, ErrStalled) {
 		return cause
 	}
-	if ctx.Err() != nil || err == nil { // the sink of an ended generation has nothing to add
+	if ctx.Err() != nil || err == nil { // the error of a handler whose generation ended is a consequence
 		return nil
 	}
 	return err
 }
 
-// fetchLoop fetches one partition until ctx ends. It goes on after every error but a lost offset, since a fetcher that returns would leave its partition unread.
-func (c *Consumer) fetchLoop(ctx context.Context, client *kafka.Client, a *Assignment, at place) error {
+// fetchLoop fetches one partition until ctx ends. It continues after every error but a lost offset, since its
+// partition would stay unread otherwise.
+func (c *Consumer) fetchLoop(ctx context.Context, client *kafka.Client, a *Assignment,
+	at topicPartition) error {
 	next := a.state[at].fetched.Load()
-	f := &fetcher{client: client, topic: at.topic, partition: at.partition, next: next, covered: next, maxBytes: int64(c.cfg.MaxBytes)}
-	pause := newBackoff()
+	f := &fetcher{client: client, topic: at.topic, partition: at.partition, next: next, delivered: next,
+		maxBytes: int64(c.cfg.MaxBytes)}
+	failures := 0
+	pause := func() {
+		failures++
+		_ = backoff.Sleep(ctx,
+			backoff.Policy{Min: 100 * time.Millisecond, Max: 3 * time.Second}.Delay(failures))
+	}
 	for ctx.Err() == nil {
 		batch, err := c.fetchOnce(ctx, f, a)
 		switch {
@@ -205,31 +213,31 @@ func (c *Consumer) fetchLoop(ctx context.Context, client *kafka.Client, a *Assig
 		case err != nil && ctx.Err() == nil:
 			c.metrics.errors.WithLabelValues(at.topic).Inc()
 			c.cfg.Logger.Warn("fetch failed", "topic", at.topic, "partition", at.partition, "error", err)
-			pause.wait(ctx)
+			pause()
 		case len(batch.Records) > 0:
-			batch.from = f.covered // also the offsets of control batches that came before
-			f.covered = batch.to
-			a.deliver(ctx, batch)
-			pause.reset()
+			batch.from = f.delivered // covers the offsets of control batches before it
+			f.delivered = batch.to
+			a.handOver(ctx, batch)
+			failures = 0
 			if batch.to >= batch.HighWatermark {
-				sleep(ctx, fetchRest)
+				_ = backoff.Sleep(ctx, fetchPause)
 			}
 		case batch.to > batch.from: // control batches only
 			a.state[at].fetched.Store(batch.to)
-		case batch.HighWatermark > f.next: // more is there, and nothing came
-			pause.wait(ctx)
+		case batch.HighWatermark > f.next: // the broker has records and sent none
+			pause()
 		}
 	}
 	return nil
 }
 
 func (c *Consumer) fetchOnce(ctx context.Context, f *fetcher, a *Assignment) (Batch, error) {
-	if f.next < 0 { // nothing is committed: from the beginning
+	if f.next < 0 { // nothing is committed: start at the beginning
 		first, _, err := f.bounds(ctx)
 		if err != nil {
 			return Batch{}, err
 		}
-		f.moveTo(a, first)
+		f.seek(a, first)
 	}
 	batch, err := f.fetch(ctx)
 	if errors.Is(err, kafka.OffsetOutOfRange) {
@@ -238,27 +246,29 @@ func (c *Consumer) fetchOnce(ctx context.Context, f *fetcher, a *Assignment) (Ba
 	return batch, err
 }
 
-// outOfRange asks the broker what it has: a follower that has just become the leader may refuse an offset for a moment.
-func (c *Consumer) outOfRange(ctx context.Context, f *fetcher, a *Assignment, refused error) error {
+// outOfRange compares the offset with what the broker has: a follower that has just become the leader may
+// refuse a valid offset for a moment.
+func (c *Consumer) outOfRange(ctx context.Context, f *fetcher, a *Assignment, cause error) error {
 	first, last, err := f.bounds(ctx)
 	if err != nil {
 		return err
 	}
 	if first <= f.next && f.next <= last {
-		return refused
+		return cause
 	}
 	c.metrics.lost.WithLabelValues(f.topic).Inc()
 	c.cfg.Logger.Error("the broker does not have the next offset", "topic", f.topic, "partition", f.partition,
 		"offset", f.next, "first", first, "last", last, "accept_loss", c.cfg.AcceptLoss)
 	if !c.cfg.AcceptLoss {
-		return fmt.Errorf("%w: %s/%d wants %d, the broker has %d to %d", ErrOffsetLost, f.topic, f.partition, f.next, first, last)
+		return fmt.Errorf("%w: %s/%d wants %d, the broker has %d to %d", ErrOffsetLost, f.topic, f.partition,
+			f.next, first, last)
 	}
-	f.moveTo(a, first)
+	f.seek(a, first)
 	return nil
 }
 
-// moveTo goes on at another offset than the one that was committed.
-func (f *fetcher) moveTo(a *Assignment, offset int64) {
-	f.next, f.covered = offset, offset
-	a.moveTo(place{f.topic, f.partition}, offset)
+// seek continues at another offset than the one that was committed.
+func (f *fetcher) seek(a *Assignment, offset int64) {
+	f.next, f.delivered = offset, offset
+	a.seek(topicPartition{f.topic, f.partition}, offset)
 }

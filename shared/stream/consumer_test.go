@@ -17,7 +17,7 @@ import (
 	"storefront.internal/shared/testkit"
 )
 
-// store is a sink's memory, shared by the members of a group.
+// store is the memory of a handler, shared by the members of a group.
 type store struct {
 	mu     sync.Mutex
 	values map[string]int
@@ -26,7 +26,7 @@ type store struct {
 
 func newStore() *store { return &store{values: map[string]int{}, wake: make(chan struct{}, 1)} }
 
-func (s *store) sink(ctx context.Context, a *Assignment) error {
+func (s *store) handle(ctx context.Context, a *Assignment) error {
 	for b := range a.Batches() {
 		s.mu.Lock()
 		for _, r := range b.Records {
@@ -66,17 +66,19 @@ func (s *store) await(t *testing.T, n int) {
 
 func consumerConfig(brokers []string, group string, topics ...string) ConsumerConfig {
 	return ConsumerConfig{
-		Brokers: brokers, Group: group, Topics: topics, SessionTimeout: 6 * time.Second, HeartbeatInterval: 300 * time.Millisecond,
-		RebalanceTimeout: 10 * time.Second, CheckEvery: 100 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+		Brokers: brokers, Group: group, Topics: topics, SessionTimeout: 6 * time.Second,
+		HeartbeatInterval: 300 * time.Millisecond,
+		RebalanceTimeout:  10 * time.Second, CheckEvery: 100 * time.Millisecond,
+		Logger: slog.New(slog.DiscardHandler),
 	}
 }
 
-// start runs a consumer and returns what stops it and gives its result.
-func start(t *testing.T, cfg ConsumerConfig, sink Sink) (stop func() error) {
+// start runs a consumer and returns the function that stops it and returns its result.
+func start(t *testing.T, cfg ConsumerConfig, handle Handler) (stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
-	go func() { result <- NewConsumer(cfg).Run(ctx, sink) }()
+	go func() { result <- NewConsumer(cfg).Run(ctx, handle) }()
 	stop = sync.OnceValue(func() error { cancel(); return <-result })
 	t.Cleanup(func() { _ = stop() })
 	return stop
@@ -98,19 +100,19 @@ func produce(t *testing.T, brokers []string, topic, prefix string, n int) {
 	wg.Wait()
 }
 
-func TestConsumerReadsOnFromWhatIsDone(t *testing.T) {
+func TestConsumerContinuesAfterDoneBatches(t *testing.T) {
 	t.Parallel()
 	brokers, topic, group := testkit.Kafka(t), testkit.Topic(t, 3), testkit.Name("g")
 	produce(t, brokers, topic, "a", 500)
 	first := newStore()
-	stop := start(t, consumerConfig(brokers, group, topic), first.sink)
+	stop := start(t, consumerConfig(brokers, group, topic), first.handle)
 	first.await(t, 500)
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
 	produce(t, brokers, topic, "b", 100)
 	second := newStore()
-	stop = start(t, consumerConfig(brokers, group, topic), second.sink)
+	stop = start(t, consumerConfig(brokers, group, topic), second.handle)
 	second.await(t, 100)
 	if err := stop(); err != nil {
 		t.Fatal(err)
@@ -124,12 +126,12 @@ func TestConsumersRebalanceWithoutLoss(t *testing.T) {
 	t.Parallel()
 	brokers, topic, group := testkit.Kafka(t), testkit.Topic(t, 4), testkit.Name("g")
 	shared := newStore()
-	start(t, consumerConfig(brokers, group, topic), shared.sink)
+	start(t, consumerConfig(brokers, group, topic), shared.handle)
 	produce(t, brokers, topic, "a", 200)
 	shared.await(t, 200)
 	var wg sync.WaitGroup
 	wg.Go(func() { produce(t, brokers, topic, "b", 2000) })
-	stopSecond := start(t, consumerConfig(brokers, group, topic), shared.sink)
+	stopSecond := start(t, consumerConfig(brokers, group, topic), shared.handle)
 	wg.Wait()
 	shared.await(t, 2200)
 	wg.Go(func() { produce(t, brokers, topic, "c", 1000) })
@@ -150,22 +152,23 @@ func TestConsumerHaltsOnALostOffset(t *testing.T) {
 	cfg.Registerer = reg
 	result := make(chan error, 1)
 	s := newStore()
-	go func() { result <- NewConsumer(cfg).Run(t.Context(), s.sink) }()
+	go func() { result <- NewConsumer(cfg).Run(t.Context(), s.handle) }()
 	if err := <-result; !errors.Is(err, ErrOffsetLost) {
 		t.Fatalf("got %v", err)
 	}
-	if n, err := testutil.GatherAndCount(reg, "storefront_relay_consumer_offset_lost_total"); err != nil || n != 1 || len(s.values) != 0 {
+	if n, err := testutil.GatherAndCount(reg, "storefront_relay_consumer_offset_lost_total"); err != nil ||
+		n != 1 || len(s.values) != 0 {
 		t.Errorf("%d series, %v, %d records", n, err, len(s.values))
 	}
 	cfg.AcceptLoss, cfg.Registerer = true, nil
-	stop := start(t, cfg, s.sink)
+	stop := start(t, cfg, s.handle)
 	s.await(t, 50)
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
 }
 
-// commitOffset makes a group's committed offset what a test wants it to be.
+// commitOffset sets the committed offset of a group.
 func commitOffset(t *testing.T, brokers []string, group, topic string, offset int64) {
 	t.Helper()
 	transport := &kafka.Transport{}
@@ -173,7 +176,8 @@ func commitOffset(t *testing.T, brokers []string, group, topic string, offset in
 	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: 10 * time.Second, Transport: transport}
 	for {
 		res, err := client.OffsetCommit(t.Context(), &kafka.OffsetCommitRequest{
-			GroupID: group, GenerationID: -1, Topics: map[string][]kafka.OffsetCommit{topic: {{Partition: 0, Offset: offset}}},
+			GroupID: group, GenerationID: -1,
+			Topics: map[string][]kafka.OffsetCommit{topic: {{Partition: 0, Offset: offset}}},
 		})
 		if err == nil && res.Topics[topic][0].Error == nil {
 			return
@@ -184,11 +188,12 @@ func commitOffset(t *testing.T, brokers []string, group, topic string, offset in
 	}
 }
 
-func TestConsumerEndsWithItsSinksError(t *testing.T) {
+func TestConsumerEndsWithTheHandlersError(t *testing.T) {
 	t.Parallel()
 	brokers, topic := testkit.Kafka(t), testkit.Topic(t, 1)
 	boom := errors.New("boom")
-	err := NewConsumer(consumerConfig(brokers, testkit.Name("g"), topic)).Run(t.Context(), func(context.Context, *Assignment) error { return boom })
+	err := NewConsumer(consumerConfig(brokers, testkit.Name("g"), topic)).Run(t.Context(),
+		func(context.Context, *Assignment) error { return boom })
 	if !errors.Is(err, boom) {
 		t.Errorf("got %v", err)
 	}
@@ -198,13 +203,14 @@ func TestDoneMovesOnlyWithoutGaps(t *testing.T) {
 	t.Parallel()
 	var commits []int64
 	var fail error
-	a := &Assignment{state: map[place]*progress{{"t", 0}: {}}, commit: func(o map[string]map[int]int64) error {
-		if fail == nil {
-			commits = append(commits, o["t"][0])
-		}
-		return fail
-	}}
-	a.moveTo(place{"t", 0}, 10)
+	a := &Assignment{state: map[topicPartition]*progress{{"t", 0}: {}},
+		commit: func(o map[string]map[int]int64) error {
+			if fail == nil {
+				commits = append(commits, o["t"][0])
+			}
+			return fail
+		}}
+	a.seek(topicPartition{"t", 0}, 10)
 	batch := func(from, to int64) Batch { return Batch{Topic: "t", from: from, to: to} }
 	steps := []struct {
 		done []Batch
@@ -222,37 +228,44 @@ func TestDoneMovesOnlyWithoutGaps(t *testing.T) {
 	for i, step := range steps {
 		fail = step.fail
 		err := a.Done(step.done...)
-		if (err != nil) != (step.fail != nil) || errors.Is(err, ErrFenced) != errors.Is(step.fail, kafka.IllegalGeneration) {
+		if (err != nil) != (step.fail != nil) ||
+			errors.Is(err, ErrFenced) != errors.Is(step.fail, kafka.IllegalGeneration) {
 			t.Errorf("step %d: %v", i, err)
 		}
 		if !slices.Equal(commits, step.want) {
 			t.Errorf("step %d: committed %v, want %v", i, commits, step.want)
 		}
 	}
-	if err := a.Commit(map[string]map[int]int64{"t": {0: 45}, "other": {1: 1}}); err != nil || len(commits) != 3 {
-		t.Errorf("Commit moved back: %v %v", commits, err)
+	if err := a.Done(batch(40, 45), Batch{Topic: "other", from: 0, to: 1}); err != nil || len(commits) != 3 {
+		t.Errorf("an offset moved back: %v %v", commits, err)
 	}
 }
 
 func TestStallWatch(t *testing.T) {
 	t.Parallel()
-	at := place{"t", 0}
+	at := topicPartition{"t", 0}
 	begin := time.Unix(1000, 0)
 	for name, tt := range map[string]struct {
-		observe func(second int) map[place]observation
+		observe func(second int) map[topicPartition]observation
 		stalled bool
 	}{
-		"nothing to read": {func(int) map[place]observation { return map[place]observation{at: {end: 5, fetched: 5}} }, false},
-		"moves":           {func(s int) map[place]observation { return map[place]observation{at: {end: 99, fetched: int64(s / 20)}} }, false},
-		"workers behind": {func(int) map[place]observation {
-			return map[place]observation{at: {end: 99, fetched: 5, blocked: true}}
+		"nothing to read": {func(int) map[topicPartition]observation {
+			return map[topicPartition]observation{at: {end: 5, fetched: 5}}
 		}, false},
-		"stands": {func(int) map[place]observation { return map[place]observation{at: {end: 99, fetched: 5}} }, true},
-		"broker silent inside": {func(s int) map[place]observation {
+		"moves": {func(s int) map[topicPartition]observation {
+			return map[topicPartition]observation{at: {end: 99, fetched: int64(s / 20)}}
+		}, false},
+		"workers behind": {func(int) map[topicPartition]observation {
+			return map[topicPartition]observation{at: {end: 99, fetched: 5, blocked: true}}
+		}, false},
+		"stands": {func(int) map[topicPartition]observation {
+			return map[topicPartition]observation{at: {end: 99, fetched: 5}}
+		}, true},
+		"broker silent inside": {func(s int) map[topicPartition]observation {
 			if s%25 == 0 {
 				return nil
 			}
-			return map[place]observation{at: {end: 99, fetched: 5}}
+			return map[topicPartition]observation{at: {end: 99, fetched: 5}}
 		}, false},
 	} {
 		w := newStallWatch(30 * time.Second)
@@ -271,10 +284,11 @@ func TestStallWatch(t *testing.T) {
 	}
 }
 
-func TestEnsureTopicsMakesWhatIsMissing(t *testing.T) {
+func TestEnsureTopicsCreatesMissingTopics(t *testing.T) {
 	t.Parallel()
 	brokers := testkit.Kafka(t)
-	topics := []Topic{{Name: testkit.Name("e"), Partitions: 2, ReplicationFactor: -1}, {Name: testkit.Name("e"), Partitions: 1, ReplicationFactor: 1}}
+	topics := []Topic{{Name: testkit.Name("e"), Partitions: 2, ReplicationFactor: -1},
+		{Name: testkit.Name("e"), Partitions: 1, ReplicationFactor: 1}}
 	for range 2 {
 		if err := EnsureTopics(t.Context(), brokers, Security{}, topics); err != nil {
 			t.Fatal(err)
@@ -286,7 +300,8 @@ func TestEnsureTopicsMakesWhatIsMissing(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if err := EnsureTopics(ctx, []string{"127.0.0.1:1"}, Security{}, topics); !errors.Is(err, context.DeadlineExceeded) {
+	if err := EnsureTopics(ctx, []string{"127.0.0.1:1"}, Security{}, topics); !errors.Is(err,
+		context.DeadlineExceeded) {
 		t.Errorf("without a broker: %v", err)
 	}
 }

@@ -1,10 +1,14 @@
-// Package stream is the way through Kafka: the topics, the batching producer and the consumer of a group.
+// Package stream owns the way through Kafka: the topics, the batching producer, and the consumer of a group
+// with its lag.
 //
-// A Producer answers with one of three outcomes, and never delivers a record after it said Refused. It is written over kafka-go's Client.Produce, since Writer delivers after it reported an
-// error, queues without bound and lingers. A Consumer hands out batches per generation of its group and commits through that generation only, so that a member that lost a partition cannot
-// move its offset; an offset that the broker no longer has halts it.
+// A Producer answers each record with Acknowledged, Refused (it was never handed to the transport, and never
+// will be) or Unknown. It is built on kafka-go's Client.Produce, since kafka-go's Writer may deliver a record
+// after it reported an error, and queues without bound. A Consumer hands out batches of one generation of its
+// group and commits through that generation only, so a member that lost a partition cannot move its offset.
+// When the broker no longer has an offset, the Consumer stops.
 //
-// It refuses keys (a flush goes to one partition in turn; order over requests means nothing here), transactions (the sink is unique in PostgreSQL), and knowing what is in a record.
+// Records have no keys, since no reader depends on the order across requests: a flush goes to any partition.
+// There are no Kafka transactions, since PostgreSQL keeps records unique.
 package stream
 
 // The topics. The version is part of the name and changes only when old readers cannot read new records.

@@ -11,49 +11,52 @@ import (
 	"github.com/segmentio/kafka-go/protocol"
 )
 
-// Batch is what one fetch brought of one partition: records in the order of their offsets, at least one. It covers its offsets without a gap to the batch before.
+// Batch is the result of one fetch of one partition: at least one record, in the order of offsets, without a
+// gap to the batch before.
 type Batch struct {
 	Topic         string
 	Partition     int
-	Records       []Rec
+	Records       []Record
 	HighWatermark int64 // the partition's end when it was fetched
 
-	from, to int64 // the offsets that it covers: from included, to not
+	from, to int64 // the offsets that it covers, without to
 }
 
-// Rec is one record. Value is the reader's own; it is nil when the record has none.
-type Rec struct {
+// Record is one record. Value is a copy; it is nil when the record has none.
+type Record struct {
 	Offset int64
-	Time   time.Time // the producer's
+	Time   time.Time // set by the producer
 	Value  []byte
-	Trace  string // W3C traceparent of who produced it; "" without one
+	Trace  string // W3C traceparent of the producer; "" without one
 }
 
-// fetchWait is how long the broker holds a fetch that finds nothing.
-const fetchWait = 500 * time.Millisecond
-
-// fetchRest is what a fetcher that has read its partition to the end leaves between two fetches: else each record would cost one.
-const fetchRest = 20 * time.Millisecond
+const (
+	fetchWait = 500 * time.Millisecond // how long the broker holds a fetch that finds nothing
+	// between fetches at the end of a partition, so that several records share one
+	fetchPause = 20 * time.Millisecond
+)
 
 // fetcher reads one partition from next on.
 type fetcher struct {
 	client    *kafka.Client
 	topic     string
 	partition int
-	next      int64 // to ask for
-	covered   int64 // where the last batch that was handed out ended
+	next      int64 // offset to fetch
+	delivered int64 // end of the last batch that was handed over
 	maxBytes  int64
 }
 
-// fetch asks once and moves next past what came. The batch is empty when nothing new is there. A broken record set gives what was whole before it, and then an error.
+// fetch fetches once and moves next past the records. The batch is empty when there is nothing new. A broken
+// record set gives the records before the defect first, and an error the next time.
 func (f *fetcher) fetch(ctx context.Context) (batch Batch, err error) {
 	defer func() {
-		if v := recover(); v != nil { // the client's decoder reads what a network gave it
+		if v := recover(); v != nil { // kafka-go's decoder may panic on malformed input
 			err = fmt.Errorf("stream: fetch %s/%d: decoder panicked with %T", f.topic, f.partition, v)
 		}
 	}()
 	res, err := f.client.Fetch(ctx, &kafka.FetchRequest{
-		Topic: f.topic, Partition: f.partition, Offset: f.next, MinBytes: 1, MaxBytes: f.maxBytes, MaxWait: fetchWait,
+		Topic: f.topic, Partition: f.partition, Offset: f.next, MinBytes: 1, MaxBytes: f.maxBytes,
+		MaxWait: fetchWait,
 	})
 	if err == nil {
 		err = res.Error
@@ -70,8 +73,8 @@ func (f *fetcher) fetch(ctx context.Context) (batch Batch, err error) {
 	return batch, err
 }
 
-// read copies the records at or after next. The broker may send a batch that begins before it. Offsets of control batches are passed over, so that a partition that ends in one is read
-// to its end.
+// read copies the records from next on: the broker may send a batch that begins earlier. It skips control
+// batches and counts their offsets, so that a partition that ends with one is read to its end.
 func (f *fetcher) read(records kafka.RecordReader, batch *Batch) error {
 	stream, ok := records.(*protocol.RecordStream)
 	if !ok {
@@ -105,13 +108,14 @@ func (f *fetcher) readSet(records kafka.RecordReader, batch *Batch, control bool
 			continue
 		}
 		if !control {
-			batch.Records = append(batch.Records, Rec{Offset: r.Offset, Time: r.Time, Value: value, Trace: traceOf(r.Headers)})
+			batch.Records = append(batch.Records,
+				Record{Offset: r.Offset, Time: r.Time, Value: value, Trace: traceOf(r.Headers)})
 		}
 		f.next = r.Offset + 1
 	}
 }
 
-// traceOf is the traceparent among a record's headers. One that is too long to be one is none.
+// traceOf returns the traceparent among the headers of a record; "" for a value that is too long to be one.
 func traceOf(headers []kafka.Header) string {
 	for _, h := range headers {
 		if h.Key == traceHeader && len(h.Value) <= maxTrace {
@@ -126,49 +130,51 @@ const maxTrace = 55
 
 func closeBytes(b kafka.Bytes) {
 	if b != nil {
-		_ = b.Close() // pages in memory
+		_ = b.Close() // only returns memory
 	}
 }
 
-// bounds are the first offset that the broker has and the one after the last.
+// bounds returns the first offset that the broker has and the one after the last.
 func (f *fetcher) bounds(ctx context.Context) (first, last int64, err error) {
-	at := func(offset kafka.OffsetRequest) (int64, error) {
-		ends, err := listOffsets(ctx, f.client, map[string][]kafka.OffsetRequest{f.topic: {offset}})
-		if err != nil {
-			return 0, err
-		}
-		end, ok := ends[place{f.topic, f.partition}]
-		if !ok {
-			return 0, fmt.Errorf("stream: offsets of %s/%d: no answer", f.topic, f.partition)
-		}
-		return end, nil
-	}
-	if first, err = at(kafka.FirstOffsetOf(f.partition)); err != nil {
+	all, err := listOffsets(ctx, f.client, map[string][]int{f.topic: {f.partition}})
+	if err != nil {
 		return 0, 0, err
 	}
-	last, err = at(kafka.LastOffsetOf(f.partition))
-	return first, last, err
+	found, ok := all[topicPartition{f.topic, f.partition}]
+	if !ok {
+		return 0, 0, fmt.Errorf("stream: offsets of %s/%d: no answer", f.topic, f.partition)
+	}
+	return found.first, found.last, nil
 }
 
-// place is one partition of one topic.
-type place struct {
+type topicPartition struct {
 	topic     string
 	partition int
 }
 
-// listOffsets asks for one offset per partition. A partition that answers with an error is left out.
-func listOffsets(ctx context.Context, client *kafka.Client, topics map[string][]kafka.OffsetRequest) (map[place]int64, error) {
-	res, err := client.ListOffsets(ctx, &kafka.ListOffsetsRequest{Topics: topics})
+// offsetBounds are the first available offset of a partition and the one after the last.
+type offsetBounds struct{ first, last int64 }
+
+// listOffsets fetches the bounds of partitions and leaves out those that answer with an error.
+func listOffsets(ctx context.Context, client *kafka.Client, partitions map[string][]int) (
+	map[topicPartition]offsetBounds, error) {
+	request := map[string][]kafka.OffsetRequest{}
+	for topic, ids := range partitions {
+		for _, id := range ids {
+			request[topic] = append(request[topic], kafka.FirstOffsetOf(id), kafka.LastOffsetOf(id))
+		}
+	}
+	res, err := client.ListOffsets(ctx, &kafka.ListOffsetsRequest{Topics: request})
 	if err != nil {
 		return nil, fmt.Errorf("stream: list offsets: %w", err)
 	}
-	ends := map[place]int64{}
+	all := map[topicPartition]offsetBounds{}
 	for topic, parts := range res.Topics {
 		for _, p := range parts {
 			if p.Error == nil {
-				ends[place{topic, p.Partition}] = max(p.FirstOffset, p.LastOffset)
+				all[topicPartition{topic, p.Partition}] = offsetBounds{p.FirstOffset, p.LastOffset}
 			}
 		}
 	}
-	return ends, nil
+	return all, nil
 }

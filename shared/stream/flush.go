@@ -10,62 +10,63 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// retryPause lets the transport learn of a new leader before a second attempt.
-const retryPause = 100 * time.Millisecond
+const (
+	retryPause  = 100 * time.Millisecond // lets the transport learn of a new leader before a second attempt
+	maxAttempts = 2                      // of one record in one call
+)
 
-// maxAttempts bounds how often a record is sent for one call.
-const maxAttempts = 2
-
-// dispatch starts the flushes that are due, as far as there are free partitions for them. The mutex is held.
-func (p *Producer) dispatch(now time.Time) {
+// dispatch starts flushes as far as they are due and partitions are free. The mutex is held.
+func (p *Producer) dispatch() {
 	for p.queue.Len() > 0 {
-		if !p.looking && now.Sub(p.parts.at) > partitionsTTL {
-			p.looking = true
-			p.work.Go(p.lookUp)
+		now := p.cfg.Now()
+		if !p.refreshing && now.Sub(p.parts.fetchedAt) > partitionsTTL {
+			p.refreshing = true
+			p.work.Go(p.refreshPartitions)
 		}
-		if p.inFlight >= p.cfg.InFlight || !p.due(now) {
+		if p.inFlight >= p.cfg.InFlight || !p.shouldFlush(now) {
 			return
 		}
-		part, ok := p.parts.pick(now)
+		part, ok := p.parts.pick()
 		if !ok {
 			return
 		}
 		p.inFlight++
-		batch := p.take()
+		batch := p.drainBatch()
 		p.work.Go(func() { p.flush(batch, part) })
 	}
 }
 
-// due tells whether what waits is to be sent now; if not, it is looked at again when the oldest has waited long enough. The mutex is held.
-func (p *Producer) due(now time.Time) bool {
+// shouldFlush reports whether the queue is to be sent now. If not, the linger timer looks again when the
+// oldest record has waited long enough. The mutex is held.
+func (p *Producer) shouldFlush(now time.Time) bool {
 	if p.inFlight == 0 || p.waiting >= p.cfg.GatherBytes {
 		return true
 	}
-	left := p.cfg.Linger - now.Sub(p.queue.Front().Value.(*pending).since)
+	left := p.cfg.Linger - now.Sub(p.queue.Front().Value.(*queuedRecord).since)
 	if left <= 0 {
 		return true
 	}
-	if !p.armed {
-		p.armed = true
-		p.gather.Reset(left)
+	if !p.lingerArmed {
+		p.lingerArmed = true
+		p.lingerTimer.Reset(left)
 	}
 	return false
 }
 
-// gathered is called when records may have waited long enough.
-func (p *Producer) gathered() {
+func (p *Producer) onLinger() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.armed = false
-	p.dispatch(p.cfg.Now())
+	p.lingerArmed = false
+	p.dispatch()
 }
 
-// take removes the records of one flush from the queue: at least one, and as many as fit. The mutex is held.
-func (p *Producer) take() []*pending {
-	var batch []*pending
+// drainBatch removes the records of one flush from the queue: at least one, and as many as fit. The mutex is
+// held.
+func (p *Producer) drainBatch() []*queuedRecord {
+	var batch []*queuedRecord
 	size := batchOverhead
 	for p.queue.Len() > 0 {
-		size += p.queue.Front().Value.(*pending).size
+		size += p.queue.Front().Value.(*queuedRecord).size
 		if len(batch) > 0 && size > p.limit {
 			break
 		}
@@ -74,23 +75,24 @@ func (p *Producer) take() []*pending {
 	return batch
 }
 
-// lookUp learns the topic's partitions. When it fails and none was ever known, nothing can be sent: what waits is refused.
-func (p *Producer) lookUp() {
+// refreshPartitions fetches the list of the topic's partitions. When that fails and no list was ever fetched,
+// nothing can be sent, and the queue is refused.
+func (p *Producer) refreshPartitions() {
 	ctx, cancel := context.WithTimeout(context.Background(), p.cfg.AttemptTimeout)
 	defer cancel()
 	ids, err := p.partitionIDs(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.looking = false
+	p.refreshing = false
 	switch {
 	case err == nil:
-		p.parts.update(ids, p.cfg.Now())
+		p.parts.update(ids)
 	case len(p.parts.list) == 0:
 		p.refuseQueue(err)
 	default:
-		p.parts.at = p.cfg.Now()
+		p.parts.fetchedAt = p.cfg.Now()
 	}
-	p.dispatch(p.cfg.Now())
+	p.dispatch()
 }
 
 func (p *Producer) partitionIDs(ctx context.Context) ([]int, error) {
@@ -113,114 +115,119 @@ func (p *Producer) partitionIDs(ctx context.Context) ([]int, error) {
 	return nil, fmt.Errorf("stream: partitions of %s: %w", p.cfg.Topic, kafka.UnknownTopicOrPartition)
 }
 
-// flush sends one batch and makes room for the next.
-func (p *Producer) flush(batch []*pending, part int) {
+// flush sends one batch, settles its records, and dispatches what has gathered meanwhile.
+func (p *Producer) flush(batch []*queuedRecord, part int) {
 	p.send(batch, part, 1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.inFlight--
-	p.dispatch(p.cfg.Now())
+	p.dispatch()
 }
 
-// send makes the attempts of a batch, from the given one on, and settles its records. The partition is booked, and released on the way.
-func (p *Producer) send(batch []*pending, part, try int) {
-	for ; ; try++ {
-		attempt, taken, outcome, err := p.attempt(batch, part)
-		split := tooLarge(err) && taken > 1
-		again := outcome != Acknowledged && !permanent(err) && try < maxAttempts
-		if split || again {
-			for _, rec := range batch {
-				rec.giveBack(attempt, outcome)
-			}
-		}
-		if split {
-			p.split(batch, part, try)
+// send makes the attempts of a batch, from the given one on, and settles its records. It releases the
+// partition, which the caller has reserved.
+func (p *Producer) send(batch []*queuedRecord, part, attempt int) {
+	for ; len(batch) > 0; attempt++ {
+		retriable, err := p.attempt(batch, part)
+		if tooLarge(err) && len(batch) > 1 {
+			p.split(batch, part, attempt)
 			return
 		}
-		failed := outcome != Acknowledged && !permanent(err)
-		if !again || !awaited(batch) {
-			p.mu.Lock()
-			p.parts.release(part, failed, p.cfg.Now())
-			p.finish(batch, attempt, outcome, err)
+		again := retriable && attempt < maxAttempts && hasWaiters(batch)
+		if again {
+			p.metrics.retries.Inc()
+			time.Sleep(retryPause)
+		}
+		p.mu.Lock()
+		p.parts.release(part, err)
+		if !again {
+			p.finish(batch, err)
 			p.mu.Unlock()
 			return
 		}
-		p.metrics.retries.Inc()
-		time.Sleep(retryPause)
-		p.mu.Lock()
-		p.parts.release(part, failed, p.cfg.Now())
-		part = p.parts.another(part, p.cfg.Now())
+		if batch = p.finishAbandoned(batch, err); len(batch) > 0 {
+			part = p.parts.retryPartition(part)
+		}
 		p.mu.Unlock()
 	}
 }
 
-// awaited tells whether a caller still waits for one of the records that were given back.
-func awaited(batch []*pending) bool {
-	return slices.ContainsFunc(batch, func(rec *pending) bool { return rec.state.Load() == queued })
-}
-
-// split sends the halves of a batch that the broker finds too large, and keeps later flushes smaller.
-func (p *Producer) split(batch []*pending, part, try int) {
-	size := batchOverhead
-	for _, rec := range batch {
-		size += rec.size
-	}
-	p.mu.Lock()
-	p.limit = max(min(p.limit, size/2), batchOverhead)
-	if i := p.parts.index(part); i >= 0 {
-		p.parts.list[i].flushes++ // each half releases the partition once
-	}
-	p.mu.Unlock()
-	half := len(batch) / 2
-	p.send(batch[:half], part, try)
-	p.send(batch[half:], part, try)
-}
-
-// attempt sends the records whose callers still wait to one partition. A result other than Acknowledged names its error; taken is how many records went to the transport, as far as known.
-func (p *Producer) attempt(batch []*pending, part int) (attempt uint64, taken int, outcome Outcome, err error) {
-	reader := &flushReader{attempt: p.attempts.Add(1), records: batch, headers: p.headers}
+// attempt sends the batch to one partition. The error is nil exactly when the broker acknowledged it. After
+// an error, retriable reports whether a second attempt may help and may use the same buffers: it may not
+// while the encoder is copying them.
+func (p *Producer) attempt(batch []*queuedRecord, part int) (retriable bool, err error) {
+	reader := &flushReader{records: batch, headers: p.headers}
 	ctx, cancel := context.WithTimeout(context.Background(), p.cfg.AttemptTimeout)
 	defer cancel()
 	begun := p.cfg.Now()
 	res, err := p.client.Produce(ctx, &kafka.ProduceRequest{
-		Topic: p.cfg.Topic, Partition: part, RequiredAcks: kafka.RequireAll, Records: reader, Compression: p.cfg.Compression.compression(),
+		Topic: p.cfg.Topic, Partition: part, RequiredAcks: kafka.RequireAll, Records: reader,
+		Compression: p.cfg.Compression.compression(),
 	})
 	p.metrics.seconds.Observe(p.cfg.Now().Sub(begun).Seconds())
-	outcome, err = judge(reader, res, err)
-	for _, rec := range batch {
-		if rec.state.Load() == reader.attempt {
-			taken++
-		}
+	state := reader.stop()
+	if state == read {
+		p.metrics.records.Observe(float64(reader.taken))
 	}
-	p.metrics.records.Observe(float64(taken))
-	return reader.attempt, taken, outcome, err
+	switch {
+	case err == nil && res.Error != nil:
+		err = res.Error
+	case err == nil && (state != read || reader.taken == 0):
+		err = errNothingSent
+	}
+	return err != nil && state != reading && !permanent(err), err
 }
 
-// judge turns the transport's answer into an outcome. A broker's refusal comes in the response with a nil error.
-func judge(reader *flushReader, res *kafka.ProduceResponse, err error) (Outcome, error) {
-	nothingSent := reader.stop()
-	switch {
-	case err == nil && res != nil && res.Error == nil && !nothingSent:
-		return Acknowledged, nil
-	case nothingSent:
-		return Refused, errors.Join(errRevoked, err)
-	case err == nil && res != nil && refusal(res.Error):
-		return Refused, res.Error
-	case err == nil && res != nil:
-		return Unknown, res.Error
-	default:
-		return Unknown, err
+// hasWaiters reports whether the caller of one of the records still waits.
+func hasWaiters(batch []*queuedRecord) bool {
+	return slices.ContainsFunc(batch, func(rec *queuedRecord) bool { return !rec.abandoned.Load() })
+}
+
+// finishAbandoned settles the records whose callers have gone and returns the others. The mutex is held.
+func (p *Producer) finishAbandoned(batch []*queuedRecord, err error) (waiting []*queuedRecord) {
+	for _, rec := range batch {
+		if rec.abandoned.Load() {
+			p.settle(rec, Unknown, err)
+		} else {
+			waiting = append(waiting, rec)
+		}
 	}
+	return waiting
+}
+
+// split sends the halves of a batch that the broker finds too large, and keeps later flushes smaller for a
+// while.
+func (p *Producer) split(batch []*queuedRecord, part, attempt int) {
+	p.mu.Lock()
+	p.limit = max(min(p.limit, batchSize(batch)/2), batchOverhead)
+	p.parts.reserve(p.parts.index(part)) // each half releases the partition once
+	p.mu.Unlock()
+	half := len(batch) / 2
+	p.send(batch[:half], part, attempt)
+	p.send(batch[half:], part, attempt)
+}
+
+func batchSize(batch []*queuedRecord) int {
+	size := batchOverhead
+	for _, rec := range batch {
+		size += rec.size
+	}
+	return size
 }
 
 // finish settles every record of a batch after its last attempt. The mutex is held.
-func (p *Producer) finish(batch []*pending, attempt uint64, outcome Outcome, err error) {
-	if tooLarge(err) {
+func (p *Producer) finish(batch []*queuedRecord, err error) {
+	outcome := Unknown
+	switch {
+	case err == nil:
+		outcome = Acknowledged
+		if p.limit < p.cfg.MaxBatchBytes && batchSize(batch) > p.limit/2 { // the limit was lowered by a split
+			p.limit = min(p.limit+max(p.limit/8, 1), p.cfg.MaxBatchBytes)
+		}
+	case tooLarge(err):
 		err = errors.Join(ErrTooLarge, err)
 	}
 	for _, rec := range batch {
-		if verdict, mine := rec.verdict(attempt, outcome); mine {
-			p.settle(rec, verdict, err)
-		}
+		p.settle(rec, outcome, err)
 	}
 }

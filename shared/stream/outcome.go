@@ -10,11 +10,12 @@ import (
 type Outcome uint8
 
 const (
-	// Unknown means that the record may be stored, now or a little later. It is the zero value, so that a forgotten one claims nothing.
+	// Unknown means that the record may be stored, now or later. It is the zero value, so that an outcome
+	// that was never set claims nothing.
 	Unknown Outcome = iota
 	// Acknowledged means that every in-sync replica has the record.
 	Acknowledged
-	// Refused means that the record is not stored and never will be.
+	// Refused means that the record was never handed to the transport, and never will be.
 	Refused
 )
 
@@ -30,23 +31,27 @@ func (o Outcome) String() string {
 	}
 }
 
-// Errors of a Producer. Each comes with Refused.
+// Errors of a Producer. ErrFull and ErrClosed come with Refused; ErrTooLarge comes with Refused when the
+// record is over the producer's limit, and with Unknown when the broker found it too large.
 var (
 	ErrFull     = errors.New("stream: too many bytes pending")
 	ErrTooLarge = errors.New("stream: record too large")
 	ErrClosed   = errors.New("stream: producer closed")
 )
 
-// errRevoked is what the transport reads instead of records when nobody waits for them any more.
-var errRevoked = errors.New("stream: flush revoked before it was sent")
+// tooLarge reports whether the broker wants fewer bytes at once.
+func tooLarge(err error) bool {
+	return errors.Is(err, kafka.MessageSizeTooLarge) || errors.Is(err, kafka.RecordListTooLarge)
+}
 
-// refusal tells whether a broker's error means that it appended nothing. The list holds what a leader checks before it appends. What is missing here is not proof: a leader that times out,
-// loses its replicas after the append, or is no leader any more while the write waits for acknowledgement, may have appended.
-func refusal(err error) bool {
+// permanent reports whether another attempt would end with the same error.
+func permanent(err error) bool {
 	for _, code := range []kafka.Error{
-		kafka.MessageSizeTooLarge, kafka.RecordListTooLarge, kafka.InvalidMessage, kafka.InvalidTopic, kafka.NotEnoughReplicas, kafka.InvalidRequiredAcks,
-		kafka.TopicAuthorizationFailed, kafka.ClusterAuthorizationFailed, kafka.InvalidTimestamp, kafka.UnsupportedForMessageFormat, kafka.PolicyViolation,
-		kafka.UnsupportedCompressionType, kafka.InvalidRecord,
+		kafka.MessageSizeTooLarge, kafka.RecordListTooLarge, kafka.InvalidMessage, kafka.InvalidTopic,
+		kafka.InvalidRequiredAcks,
+		kafka.TopicAuthorizationFailed, kafka.ClusterAuthorizationFailed, kafka.InvalidTimestamp,
+		kafka.UnsupportedForMessageFormat,
+		kafka.PolicyViolation, kafka.UnsupportedCompressionType, kafka.InvalidRecord,
 	} {
 		if errors.Is(err, code) {
 			return true
@@ -54,11 +59,3 @@ func refusal(err error) bool {
 	}
 	return false
 }
-
-// tooLarge tells whether the broker wants fewer bytes at once.
-func tooLarge(err error) bool {
-	return errors.Is(err, kafka.MessageSizeTooLarge) || errors.Is(err, kafka.RecordListTooLarge)
-}
-
-// permanent tells whether another attempt would meet the same refusal.
-func permanent(err error) bool { return refusal(err) && !errors.Is(err, kafka.NotEnoughReplicas) }

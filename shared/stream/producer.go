@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"encoding/binary"
@@ -16,16 +17,16 @@ import (
 	"storefront.internal/shared/tracing"
 )
 
-// ProducerConfig says where a Producer writes and what it may use. Zero values take the defaults named.
+// ProducerConfig configures a Producer. Zero values take the defaults named.
 type ProducerConfig struct {
 	Brokers         []string
 	Security        Security
 	Topic           string
 	MaxBatchBytes   int           // of one flush; 900,000, under the broker's default of 1,048,588
 	MaxPendingBytes int           // queued and in flight; 64 MiB
-	InFlight        int           // flushes at once over all partitions; 4, and one per partition
-	Linger          time.Duration // longest a record waits for others while a flush is in flight; 3 ms. An idle producer never waits
-	GatherBytes     int           // that wait for no more; 256 KiB
+	InFlight        int           // concurrent flushes over all partitions; 4, and one per partition
+	Linger          time.Duration // longest wait of a record for others while a flush is in flight; 3 ms
+	GatherBytes     int           // queued bytes that end the wait; 256 KiB
 	AttemptTimeout  time.Duration // of one flush; 1.8 s, so that two fit into a caller's 4 s
 	ClientID        string
 	ContentType     string // header content-type of each record; application/json
@@ -35,84 +36,92 @@ type ProducerConfig struct {
 }
 
 func (c ProducerConfig) withDefaults() ProducerConfig {
-	def := func(v *int, d int) {
-		if *v <= 0 {
-			*v = d
-		}
-	}
-	def(&c.MaxBatchBytes, 900_000)
-	def(&c.MaxPendingBytes, 64<<20)
-	def(&c.InFlight, 4)
-	def(&c.GatherBytes, 256<<10)
-	if c.Linger <= 0 {
-		c.Linger = 3 * time.Millisecond
-	}
-	if c.AttemptTimeout <= 0 {
-		c.AttemptTimeout = 1800 * time.Millisecond
-	}
-	if c.ContentType == "" {
-		c.ContentType = "application/json"
-	}
+	c.MaxBatchBytes = cmp.Or(c.MaxBatchBytes, 900_000)
+	c.MaxPendingBytes = cmp.Or(c.MaxPendingBytes, 64<<20)
+	c.InFlight = cmp.Or(c.InFlight, 4)
+	c.GatherBytes = cmp.Or(c.GatherBytes, 256<<10)
+	c.Linger = cmp.Or(c.Linger, 3*time.Millisecond)
+	c.AttemptTimeout = cmp.Or(c.AttemptTimeout, 1800*time.Millisecond)
+	c.ContentType = cmp.Or(c.ContentType, "application/json")
 	if c.Now == nil {
 		c.Now = time.Now
 	}
 	return c
 }
 
-// traceHeader is the record's header that carries on the W3C traceparent of Produce's context.
+// traceHeader is the record header with the W3C traceparent of Produce's context.
 const traceHeader = "traceparent"
 
 const (
-	recordOverhead = 64  // more than a record's lengths, time and offset take
-	batchOverhead  = 128 // more than the head of a batch takes
+	recordOverhead = 64  // upper bound for a record's lengths, time and offset
+	batchOverhead  = 128 // upper bound for the header of a batch
 )
 
-// Producer writes records to one topic. A flush goes to one partition, the partitions take turns, and what arrives while a flush is in flight makes the next one: an idle producer sends at
-// once, a busy one gathers, since a broker's work is per flush rather than per record. A flush that takes long holds nobody up: behind it others start after a short while, or when enough
-// has gathered. It is safe for use by many goroutines.
+// Producer writes records to one topic. It is safe for concurrent use.
+//
+// A flush goes to one partition, and the partitions take turns. Records that arrive while a flush is in
+// flight gather for the next, since the work of a broker is per flush rather than per record: an idle
+// producer sends at once, a busy one batches. A slow flush does not block the others: they start after
+// Linger, or when GatherBytes wait.
 type Producer struct {
 	cfg       ProducerConfig
 	client    *kafka.Client
 	transport *kafka.Transport
 	metrics   *producerMetrics
 	headers   []kafka.Header
-	attempts  atomic.Uint64  // numbers them
-	work      sync.WaitGroup // flushes and look-ups
+	work      sync.WaitGroup // flushes and refreshes
 
-	mu       sync.Mutex
-	queue    list.List // of *pending
-	waiting  int       // bytes of the queue
-	gather   *time.Timer
-	armed    bool // gather runs
-	bytes    int  // of all records that are not settled
-	limit    int  // bytes of a flush; shrinks when the broker finds one too large
-	inFlight int
-	parts    partitions
-	looking  bool
-	closed   bool
-	idle     chan struct{} // closed when nothing is left after Close
+	mu          sync.Mutex
+	queue       list.List // of *queuedRecord
+	waiting     int       // bytes of the queue
+	bytes       int       // of all records that are not settled
+	limit       int       // bytes of a flush; lower than MaxBatchBytes after the broker found one too large
+	inFlight    int
+	lingerTimer *time.Timer
+	lingerArmed bool
+	parts       partitions
+	refreshing  bool
+	closed      bool
+	idle        chan struct{} // closed when nothing is left after Close
+}
+
+// queuedRecord is one record on its way.
+type queuedRecord struct {
+	value     []byte
+	trace     string        // W3C traceparent, for a header of the record; "" for none
+	size      int           // bytes that it takes in a batch, at most
+	since     time.Time     // in the queue
+	element   *list.Element // in the queue; nil when a flush has it; guarded by the producer's mutex
+	abandoned atomic.Bool   // its caller has gone while a flush had it
+
+	// Written before done is closed, read after.
+	outcome Outcome
+	err     error
+	done    chan struct{}
 }
 
 // NewProducer makes a Producer. It connects when the first record comes.
 func NewProducer(cfg ProducerConfig) *Producer {
 	cfg = cfg.withDefaults()
-	transport := &kafka.Transport{
-		ClientID: cfg.ClientID, DialTimeout: time.Second, MetadataTTL: time.Second, MetadataTopics: []string{cfg.Topic}, IdleTimeout: time.Minute,
-		TLS: cfg.Security.tls, SASL: cfg.Security.sasl,
-	}
+	transport := newTransport(cfg.Security, cfg.ClientID, cfg.Topic)
+	transport.DialTimeout, transport.IdleTimeout = time.Second, time.Minute
 	p := &Producer{
-		cfg: cfg, transport: transport, metrics: newProducerMetrics(cfg.Registerer, cfg.Topic), limit: cfg.MaxBatchBytes, idle: make(chan struct{}),
-		client:  &kafka.Client{Addr: kafka.TCP(cfg.Brokers...), Timeout: cfg.AttemptTimeout, Transport: transport},
+		cfg: cfg, transport: transport, metrics: newProducerMetrics(cfg.Registerer, cfg.Topic),
+		limit: cfg.MaxBatchBytes,
+		parts: partitions{now: cfg.Now}, idle: make(chan struct{}),
+		client: &kafka.Client{Addr: kafka.TCP(cfg.Brokers...), Timeout: cfg.AttemptTimeout,
+			Transport: transport},
 		headers: []kafka.Header{{Key: "content-type", Value: []byte(cfg.ContentType)}},
 	}
-	p.attempts.Store(firstAttempt)
-	p.gather = time.AfterFunc(time.Hour, p.gathered)
-	p.gather.Stop()
+	p.lingerTimer = time.AfterFunc(time.Hour, p.onLinger)
+	p.lingerTimer.Stop()
 	return p
 }
 
-// Produce hands one record over and waits for the answer of all in-sync replicas, or for ctx. The error is nil exactly when the outcome is Acknowledged; otherwise value must never be written
-// to or reused, since the transport may still read it. A flush that fails is tried once more on another partition while its callers wait.
+// Produce hands one record over and waits for the answer of all in-sync replicas, or for ctx. The error is
+// nil exactly when the outcome is Acknowledged; otherwise value must never be written to or reused, since the
+// transport may still read it. A flush that fails is tried once more on another partition while its callers
+// wait.
 func (p *Producer) Produce(ctx context.Context, value []byte) (Outcome, error) {
 	outcome, err := p.produce(ctx, value)
 	p.metrics.outcomes[outcome].Inc()
@@ -123,7 +132,8 @@ func (p *Producer) produce(ctx context.Context, value []byte) (Outcome, error) {
 	if ctx.Err() != nil {
 		return Refused, context.Cause(ctx)
 	}
-	rec := &pending{value: value, size: len(value) + recordOverhead + len(p.cfg.ContentType), done: make(chan struct{})}
+	rec := &queuedRecord{value: value, size: len(value) + recordOverhead + len(p.cfg.ContentType),
+		done: make(chan struct{})}
 	if rec.trace = tracing.TraceparentOf(ctx); rec.trace != "" {
 		rec.size += len(traceHeader) + len(rec.trace) + 2*binary.MaxVarintLen32
 	}
@@ -134,11 +144,11 @@ func (p *Producer) produce(ctx context.Context, value []byte) (Outcome, error) {
 	case <-rec.done:
 		return rec.outcome, rec.err
 	case <-ctx.Done():
-		return p.leave(rec, context.Cause(ctx))
+		return p.abandon(rec, context.Cause(ctx))
 	}
 }
 
-func (p *Producer) enqueue(rec *pending) error {
+func (p *Producer) enqueue(rec *queuedRecord) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -153,45 +163,43 @@ func (p *Producer) enqueue(rec *pending) error {
 	rec.since = p.cfg.Now()
 	rec.element = p.queue.PushBack(rec)
 	p.waiting += rec.size
-	p.dispatch(rec.since)
+	p.dispatch()
 	return nil
 }
 
-// leave ends the wait of a caller whose context ended.
-func (p *Producer) leave(rec *pending, cause error) (Outcome, error) {
-	for {
-		s := rec.state.Load()
-		if s == queued && rec.state.CompareAndSwap(queued, cancelled) {
-			p.remove(rec)
-			if rec.unsure.Load() {
-				return Unknown, cause
-			}
-			return Refused, cause
-		}
-		if s >= firstAttempt && rec.state.CompareAndSwap(s, abandoned) {
-			select {
-			case <-rec.done: // the answer came in the same moment
-				return rec.outcome, rec.err
-			default:
-				return Unknown, cause
-			}
-		}
-	}
-}
-
-// remove forgets a record that its caller cancelled.
-func (p *Producer) remove(rec *pending) {
+// abandon ends the wait of a caller whose context ended. A record that is still in the queue is never sent.
+func (p *Producer) abandon(rec *queuedRecord, cause error) (Outcome, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if rec.element != nil {
-		p.queue.Remove(rec.element)
-		rec.element = nil
-		p.waiting -= rec.size
+	select {
+	case <-rec.done: // the answer came at the same moment
+		return rec.outcome, rec.err
+	default:
 	}
+	if rec.element == nil {
+		rec.abandoned.Store(true)
+		return Unknown, cause
+	}
+	p.remove(rec)
 	p.account(-rec.size)
+	return Refused, cause
 }
 
-// account counts bytes in or out. The mutex is held.
+// remove takes a record out of the queue. The mutex is held.
+func (p *Producer) remove(rec *queuedRecord) {
+	p.queue.Remove(rec.element)
+	rec.element = nil
+	p.waiting -= rec.size
+}
+
+// pop takes the first record out of the queue. The mutex is held.
+func (p *Producer) pop() *queuedRecord {
+	rec := p.queue.Front().Value.(*queuedRecord)
+	p.remove(rec)
+	return rec
+}
+
+// account adds bytes, or subtracts them. The mutex is held.
 func (p *Producer) account(n int) {
 	p.bytes += n
 	p.metrics.pending.Set(float64(p.bytes))
@@ -210,7 +218,8 @@ func (p *Producer) checkIdle() {
 	}
 }
 
-// Close takes no more records, waits for the answers to those that are there until ctx ends, and refuses what was not sent by then. It may be called more than once.
+// Close takes no more records and waits for the outcomes of those that it has. When ctx ends it refuses what
+// is still in the queue. It may be called more than once.
 func (p *Producer) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
@@ -225,38 +234,21 @@ func (p *Producer) Close(ctx context.Context) error {
 		p.refuseQueue(errors.Join(ErrClosed, err))
 		p.mu.Unlock()
 	}
-	p.gather.Stop()
-	p.work.Wait() // an attempt ends by its own time limit
+	p.lingerTimer.Stop()
+	p.work.Wait() // an attempt ends by its own timeout
 	p.transport.CloseIdleConnections()
 	return err
 }
 
-// refuseQueue gives every queued record back to its caller. The mutex is held.
+// refuseQueue settles every queued record as Refused. The mutex is held.
 func (p *Producer) refuseQueue(err error) {
-	attempt := p.attempts.Add(1)
 	for p.queue.Len() > 0 {
-		rec := p.pop()
-		if outcome, mine := rec.verdict(attempt, Refused); mine {
-			p.settle(rec, outcome, err)
-		}
+		p.settle(p.pop(), Refused, err)
 	}
 }
 
-// pop takes the first record out of the queue. The mutex is held.
-func (p *Producer) pop() *pending {
-	rec := p.queue.Remove(p.queue.Front()).(*pending)
-	rec.element = nil
-	p.waiting -= rec.size
-	return rec
-}
-
-// settle tells the caller. The mutex is held.
-func (p *Producer) settle(rec *pending, outcome Outcome, err error) {
-	if outcome == Acknowledged {
-		err = nil
-	} else if err == nil {
-		err = errRevoked
-	}
+// settle tells the caller the outcome. The mutex is held.
+func (p *Producer) settle(rec *queuedRecord, outcome Outcome, err error) {
 	rec.outcome, rec.err = outcome, err
 	close(rec.done)
 	p.account(-rec.size)

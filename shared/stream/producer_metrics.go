@@ -6,9 +6,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// producerMetrics are one producer's; the label topic tells those of a process apart.
+// producerMetrics are the metrics of one producer; the label topic tells the producers of a process apart.
 type producerMetrics struct {
-	outcomes [3]prometheus.Counter // by Outcome: what callers were told
+	outcomes [3]prometheus.Counter // by Outcome
 	pending  prometheus.Gauge
 	records  prometheus.Observer
 	seconds  prometheus.Observer
@@ -17,22 +17,29 @@ type producerMetrics struct {
 
 func newProducerMetrics(reg prometheus.Registerer, topic string) *producerMetrics {
 	outcomes := register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "storefront_stream_produce_outcome_total", Help: "Records handed to the producer, by what the caller was told.",
+		Name: "storefront_stream_produce_outcome_total",
+		Help: "Records handed to the producer, by outcome: acknowledged by all in-sync replicas, refused " +
+			"(never handed to the transport), unknown (may be stored).",
 	}, []string{"topic", "outcome"}))
 	m := &producerMetrics{
 		pending: register(reg, prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "storefront_stream_produce_pending_bytes", Help: "Bytes of records that wait for a flush or for its answer.",
+			Name: "storefront_stream_produce_pending_bytes",
+			Help: "Bytes of records that wait for a flush or for its acknowledgement.",
 		}, []string{"topic"})).WithLabelValues(topic),
 		records: register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "storefront_stream_produce_flush_records", Help: "Records sent in one flush.", Buckets: prometheus.ExponentialBuckets(1, 2, 12),
+			Name: "storefront_stream_produce_flush_records", Help: "Records sent in one flush.",
+			Buckets:                     prometheus.ExponentialBuckets(1, 2, 12),
 			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
 		}, []string{"topic"})).WithLabelValues(topic),
 		seconds: register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "storefront_stream_produce_flush_seconds", Help: "Time from sending a flush to its answer.",
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5}, NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
+			Name:                        "storefront_stream_produce_flush_seconds",
+			Help:                        "Time from sending a flush to the answer of the broker.",
+			Buckets:                     []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5},
+			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
 		}, []string{"topic"})).WithLabelValues(topic),
 		retries: register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "storefront_stream_produce_retries_total", Help: "Flushes tried a second time on another partition.",
+			Name: "storefront_stream_produce_retries_total",
+			Help: "Flushes that were sent a second time, to another partition if there is one.",
 		}, []string{"topic"})).WithLabelValues(topic),
 	}
 	for _, o := range []Outcome{Unknown, Acknowledged, Refused} {
@@ -41,7 +48,8 @@ func newProducerMetrics(reg prometheus.Registerer, topic string) *producerMetric
 	return m
 }
 
-// register returns the collector that serves under c's name: c, or the one that was there. A nil Registerer keeps it private.
+// register registers c and returns it, or returns the collector that is registered under its name already.
+// With a nil Registerer it only returns c.
 func register[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 	if reg == nil {
 		return c

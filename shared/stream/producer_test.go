@@ -6,16 +6,19 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/segmentio/kafka-go"
 
+	"storefront.internal/shared/backoff"
 	"storefront.internal/shared/testkit"
-	"storefront.internal/shared/tracing"
 )
 
 func newProducer(t *testing.T, cfg ProducerConfig) *Producer {
@@ -65,7 +68,8 @@ func TestProducerManyCallers(t *testing.T) {
 	for c := range callers {
 		wg.Go(func() {
 			for i := range each {
-				if o, err := p.Produce(t.Context(), fmt.Appendf(nil, "%d-%d", c, i)); o != Acknowledged || err != nil {
+				if o, err := p.Produce(t.Context(), fmt.Appendf(nil, "%d-%d", c, i)); o != Acknowledged ||
+					err != nil {
 					t.Errorf("%s %v", o, err)
 					return
 				}
@@ -76,7 +80,7 @@ func TestProducerManyCallers(t *testing.T) {
 	seen := map[string]int{}
 	for part, values := range contents(t, brokers, topic, 3) {
 		if len(values) == 0 {
-			t.Errorf("partition %d took no turn", part)
+			t.Errorf("partition %d has no records", part)
 		}
 		for _, v := range values {
 			seen[v]++
@@ -87,53 +91,89 @@ func TestProducerManyCallers(t *testing.T) {
 	}
 }
 
-func TestProducerKeepsOrderWithinAFlush(t *testing.T) {
-	t.Parallel()
-	brokers, topic := testkit.Kafka(t), testkit.Topic(t, 1)
-	p := newProducer(t, ProducerConfig{Brokers: brokers, Topic: topic})
-	if o, err := p.Produce(t.Context(), []byte("first")); o != Acknowledged {
-		t.Fatal(err)
+// heldProducer returns a producer of one flush at a time, and the gate that holds its requests to the broker.
+// Its first flush is in flight, so whatever is produced waits in the queue until the gate opens.
+func heldProducer(t *testing.T, cfg ProducerConfig) (*Producer, *gate) {
+	t.Helper()
+	w := newWire(t, cfg.Brokers[0])
+	cfg.InFlight, cfg.AttemptTimeout = 1, time.Minute
+	p := through(t, w, cfg)
+	for o := Refused; o != Acknowledged; { // connects
+		o, _ = p.Produce(t.Context(), []byte("first"))
 	}
-	p.mu.Lock()
-	p.inFlight = p.cfg.InFlight // as if each flush were under way
-	p.mu.Unlock()
-	var wg sync.WaitGroup
-	var want []string
-	for i := range 50 {
-		want = append(want, fmt.Sprint(i))
-		wg.Go(func() { _, _ = p.Produce(t.Context(), []byte(fmt.Sprint(i))) })
-		waitQueue(p, i+1)
-	}
-	p.mu.Lock()
-	p.inFlight = 0
-	p.dispatch(time.Now())
-	p.mu.Unlock()
-	wg.Wait()
-	got := contents(t, brokers, topic, 1)[0][1:]
-	if strings.Join(got, ",") != strings.Join(want, ",") {
-		t.Errorf("got %v", got)
-	}
+	w.requests.close()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if o, err := p.Produce(context.Background(), []byte("held")); o != Acknowledged {
+			t.Errorf("%s %v", o, err)
+		}
+	}()
+	t.Cleanup(func() { w.requests.open(); <-done })
+	await(t, "the held flush is in flight", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.inFlight == 1 && p.queue.Len() == 0
+	})
+	return p, &w.requests
 }
 
-// waitQueue spins until n records are queued.
-func waitQueue(p *Producer, n int) {
-	for {
+// awaitQueued waits until n records are queued.
+func awaitQueued(t *testing.T, p *Producer, n int) {
+	t.Helper()
+	await(t, fmt.Sprintf("%d records are queued", n), func() bool {
 		p.mu.Lock()
-		l := p.queue.Len()
-		p.mu.Unlock()
-		if l >= n {
-			return
+		defer p.mu.Unlock()
+		return p.queue.Len() >= n
+	})
+}
+
+// await polls a condition until it holds; the test's deadline bounds it.
+func await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for !holds() {
+		if backoff.Sleep(t.Context(), time.Millisecond) != nil {
+			t.Fatalf("in vain: %s", what)
 		}
 	}
 }
 
-func TestProducerNeverSendsWhatItsCallerGaveUp(t *testing.T) {
+// produceQueued starts one call for each value, in their order, and waits until all are queued.
+func produceQueued(t *testing.T, p *Producer, values ...string) (wait func()) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for i, value := range values {
+		wg.Go(func() {
+			if o, err := p.Produce(t.Context(), []byte(value)); o != Acknowledged {
+				t.Errorf("%s %v", o, err)
+			}
+		})
+		awaitQueued(t, p, i+1)
+	}
+	return wg.Wait
+}
+
+func TestProducerKeepsOrderWithinAFlush(t *testing.T) {
 	t.Parallel()
 	brokers, topic := testkit.Kafka(t), testkit.Topic(t, 1)
-	p := newProducer(t, ProducerConfig{Brokers: brokers, Topic: topic})
-	p.mu.Lock()
-	p.inFlight = p.cfg.InFlight
-	p.mu.Unlock()
+	p, requests := heldProducer(t, ProducerConfig{Brokers: brokers, Topic: topic})
+	var want []string
+	for i := range 50 {
+		want = append(want, fmt.Sprint(i))
+	}
+	wait := produceQueued(t, p, want...)
+	requests.open()
+	wait()
+	got := contents(t, brokers, topic, 1)[0]
+	if got = got[len(got)-50:]; strings.Join(got, ",") != strings.Join(want, ",") {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestProducerNeverSendsARefusedRecord(t *testing.T) {
+	t.Parallel()
+	brokers, topic := testkit.Kafka(t), testkit.Topic(t, 1)
+	p, requests := heldProducer(t, ProducerConfig{Brokers: brokers, Topic: topic})
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -141,16 +181,15 @@ func TestProducerNeverSendsWhatItsCallerGaveUp(t *testing.T) {
 			t.Errorf("%s %v", o, err)
 		}
 	})
-	waitQueue(p, 1)
+	awaitQueued(t, p, 1)
 	cancel()
 	wg.Wait()
-	p.mu.Lock()
-	p.inFlight = 0
-	p.mu.Unlock()
+	requests.open()
 	if o, err := p.Produce(t.Context(), []byte("kept")); o != Acknowledged {
 		t.Fatal(err)
 	}
-	if got := contents(t, brokers, topic, 1)[0]; len(got) != 1 || got[0] != "kept" {
+	if got := contents(t, brokers, topic, 1)[0]; got[len(got)-1] != "kept" ||
+		slices.Contains(got, "given up") {
 		t.Errorf("got %v", got)
 	}
 	if o, _ := p.Produce(ctx, []byte("late")); o != Refused {
@@ -161,61 +200,65 @@ func TestProducerNeverSendsWhatItsCallerGaveUp(t *testing.T) {
 func TestProducerSplitsWhatTheBrokerFindsTooLarge(t *testing.T) {
 	t.Parallel()
 	brokers, topic := testkit.Kafka(t), testkit.Topic(t, 1)
-	p := newProducer(t, ProducerConfig{Brokers: brokers, Topic: topic, MaxBatchBytes: 4 << 20})
-	if o, err := p.Produce(t.Context(), make([]byte, 2<<20)); o != Refused || !errors.Is(err, ErrTooLarge) {
-		t.Fatalf("too large for the broker: %s %v", o, err)
-	}
+	p, requests := heldProducer(t, ProducerConfig{Brokers: brokers, Topic: topic, MaxBatchBytes: 4 << 20})
 	if o, err := p.Produce(t.Context(), make([]byte, 5<<20)); o != Refused || !errors.Is(err, ErrTooLarge) {
 		t.Fatalf("too large for a flush: %s %v", o, err)
 	}
-	p.mu.Lock()
-	p.inFlight = p.cfg.InFlight
-	p.mu.Unlock()
-	var wg sync.WaitGroup
+	var large []string
 	for i := range 8 {
-		wg.Go(func() {
-			value := []byte(strings.Repeat(fmt.Sprint(i), 400_000))
-			if o, err := p.Produce(t.Context(), value); o != Acknowledged {
-				t.Errorf("%s %v", o, err)
-			}
-		})
+		large = append(large, strings.Repeat(fmt.Sprint(i), 400_000))
 	}
-	waitQueue(p, 8)
-	p.mu.Lock()
-	p.inFlight = 0
-	p.dispatch(time.Now())
-	p.mu.Unlock()
-	wg.Wait()
-	if got := contents(t, brokers, topic, 1)[0]; len(got) != 8 {
-		t.Errorf("%d records", len(got))
+	wait := produceQueued(t, p, large...)
+	requests.open()
+	wait()
+	got := 0
+	for _, value := range contents(t, brokers, topic, 1)[0] {
+		if len(value) == 400_000 {
+			got++
+		}
+	}
+	if got != 8 {
+		t.Errorf("%d records", got)
+	}
+	if o, err := p.Produce(t.Context(), make([]byte, 2<<20)); o != Unknown || !errors.Is(err, ErrTooLarge) {
+		t.Fatalf("too large for the broker: %s %v", o, err)
 	}
 }
 
 func TestProducerRefusesWhenFull(t *testing.T) {
 	t.Parallel()
-	p := newProducer(t, ProducerConfig{Brokers: []string{"127.0.0.1:1"}, Topic: "none", MaxPendingBytes: 2000})
-	p.mu.Lock()
-	p.looking = true // nothing moves
-	p.mu.Unlock()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // connects, and no answer comes
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := prometheus.NewRegistry()
+	p := newProducer(t, ProducerConfig{Brokers: []string{silent.Addr().String()}, Topic: "none",
+		MaxPendingBytes: 2000, Registerer: registry,
+		AttemptTimeout: time.Minute})
+	t.Cleanup(func() { silent.Close() })
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() { _, _ = p.Produce(ctx, make([]byte, 1500)) })
-	waitQueue(p, 1)
+	awaitQueued(t, p, 1)
 	if o, err := p.Produce(t.Context(), make([]byte, 1000)); o != Refused || !errors.Is(err, ErrFull) {
 		t.Errorf("%s %v", o, err)
 	}
 	cancel()
 	wg.Wait()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.bytes != 0 {
-		t.Errorf("%d bytes are left", p.bytes)
+	want := strings.NewReader(`# HELP storefront_stream_produce_pending_bytes Bytes of records that wait for a flush or for its acknowledgement.
+# TYPE storefront_stream_produce_pending_bytes gauge
+storefront_stream_produce_pending_bytes{topic="none"} 0
+`)
+	if err := testutil.GatherAndCompare(registry, want,
+		"storefront_stream_produce_pending_bytes"); err != nil {
+		t.Error(err)
 	}
 }
 
 func TestProducerWithoutBroker(t *testing.T) {
 	t.Parallel()
-	p := newProducer(t, ProducerConfig{Brokers: []string{"127.0.0.1:1"}, Topic: "none", AttemptTimeout: 300 * time.Millisecond})
+	p := newProducer(t, ProducerConfig{Brokers: []string{"127.0.0.1:1"}, Topic: "none",
+		AttemptTimeout: 300 * time.Millisecond})
 	for range 3 {
 		if o, err := p.Produce(t.Context(), []byte("x")); o != Refused || err == nil {
 			t.Errorf("%s %v", o, err)
@@ -232,15 +275,47 @@ func TestProducerWithoutBroker(t *testing.T) {
 func TestProducerMissingTopic(t *testing.T) {
 	t.Parallel()
 	p := newProducer(t, ProducerConfig{Brokers: testkit.Kafka(t), Topic: testkit.Name("missing-")})
-	if o, err := p.Produce(t.Context(), []byte("x")); o != Refused || !errors.Is(err, kafka.UnknownTopicOrPartition) {
+	if o, err := p.Produce(t.Context(), []byte("x")); o != Refused ||
+		!errors.Is(err, kafka.UnknownTopicOrPartition) {
 		t.Errorf("%s %v", o, err)
 	}
 }
 
-// wire stands before the broker and may swallow its answers or its requests.
+// gate holds whatever passes through it while it is closed.
+type gate struct {
+	mu     sync.Mutex
+	opened chan struct{} // nil when open
+}
+
+func (g *gate) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.opened = make(chan struct{})
+}
+
+func (g *gate) open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.opened != nil {
+		close(g.opened)
+		g.opened = nil
+	}
+}
+
+func (g *gate) pass() {
+	g.mu.Lock()
+	opened := g.opened
+	g.mu.Unlock()
+	if opened != nil {
+		<-opened
+	}
+}
+
+// wire is a proxy before the broker. It can hold requests, and lose answers or requests.
 type wire struct {
 	net.Listener
 	target      string
+	requests    gate
 	loseAnswers atomic.Bool
 	stall       atomic.Bool
 	mu          sync.Mutex
@@ -263,7 +338,7 @@ func newWire(t *testing.T, target string) *wire {
 			go w.join(c)
 		}
 	}()
-	t.Cleanup(func() { l.Close(); w.cut() })
+	t.Cleanup(func() { w.requests.open(); l.Close(); w.cut() })
 	return w
 }
 
@@ -285,15 +360,16 @@ func (w *wire) join(c net.Conn) {
 	w.mu.Lock()
 	w.conns = append(w.conns, c, b)
 	w.mu.Unlock()
-	go w.pass(b, c, &w.stall)
-	w.pass(c, b, &w.loseAnswers)
+	go w.pass(b, c, &w.stall, &w.requests)
+	w.pass(c, b, &w.loseAnswers, &gate{})
 }
 
-func (w *wire) pass(dst io.WriteCloser, src io.Reader, swallow *atomic.Bool) {
+func (w *wire) pass(dst io.WriteCloser, src io.Reader, swallow *atomic.Bool, hold *gate) {
 	defer dst.Close()
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := src.Read(buf)
+		hold.pass()
 		if n > 0 && !swallow.Load() {
 			if _, err := dst.Write(buf[:n]); err != nil {
 				return
@@ -305,7 +381,7 @@ func (w *wire) pass(dst io.WriteCloser, src io.Reader, swallow *atomic.Bool) {
 	}
 }
 
-// through makes a producer whose connections to partitions' leaders all go through the wire.
+// through makes a producer whose connections to the leaders of partitions go through the wire.
 func through(t *testing.T, w *wire, cfg ProducerConfig) *Producer {
 	t.Helper()
 	p := newProducer(t, cfg)
@@ -313,123 +389,4 @@ func through(t *testing.T, w *wire, cfg ProducerConfig) *Producer {
 		return (&net.Dialer{}).DialContext(ctx, network, w.Addr().String())
 	}
 	return p
-}
-
-func TestProducerUnknownWhenTheAnswerIsLost(t *testing.T) {
-	t.Parallel()
-	brokers, topic := testkit.Kafka(t), testkit.Topic(t, 2)
-	w := newWire(t, brokers[0])
-	p := through(t, w, ProducerConfig{Brokers: brokers, Topic: topic, AttemptTimeout: 500 * time.Millisecond})
-	for o := Refused; o != Acknowledged; { // a slow machine may take longer than an attempt to connect
-		o, _ = p.Produce(t.Context(), []byte("before"))
-	}
-	w.loseAnswers.Store(true)
-	if o, err := p.Produce(t.Context(), []byte("lost")); o != Unknown || err == nil {
-		t.Errorf("%s %v", o, err)
-	}
-	w.cut()
-	w.loseAnswers.Store(false)
-	for {
-		if o, _ := p.Produce(t.Context(), []byte("after")); o == Acknowledged {
-			break
-		}
-	}
-	lost := 0
-	for _, values := range contents(t, brokers, topic, 2) {
-		for _, v := range values {
-			if v == "lost" {
-				lost++
-			}
-		}
-	}
-	if lost == 0 {
-		t.Error("the record with the lost answer is not there; the test shows nothing")
-	}
-}
-
-func TestProducerStalledBrokerAndCutConnections(t *testing.T) {
-	t.Parallel()
-	brokers, topic := testkit.Kafka(t), testkit.Topic(t, 3)
-	w := newWire(t, brokers[0])
-	p := through(t, w, ProducerConfig{Brokers: brokers, Topic: topic, AttemptTimeout: 200 * time.Millisecond})
-	var mu sync.Mutex
-	told := map[string]Outcome{}
-	stop := make(chan struct{})
-	var wg sync.WaitGroup
-	for c := range 32 {
-		wg.Go(func() {
-			for i := 0; ; i++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), 350*time.Millisecond)
-				id := fmt.Sprintf("%d-%d", c, i)
-				o, _ := p.Produce(ctx, []byte(id))
-				cancel()
-				mu.Lock()
-				told[id] = o
-				mu.Unlock()
-			}
-		})
-	}
-	for range 6 { // the fault's times are the subject here: a stall outlasts the callers' patience
-		time.Sleep(150 * time.Millisecond)
-		w.stall.Store(true)
-		time.Sleep(450 * time.Millisecond)
-		w.cut()
-		w.stall.Store(false)
-	}
-	close(stop)
-	wg.Wait()
-	there := map[string]bool{}
-	for _, values := range contents(t, brokers, topic, 3) {
-		for _, v := range values {
-			there[v] = true
-		}
-	}
-	counts := map[Outcome]int{}
-	for id, o := range told {
-		counts[o]++
-		if o == Acknowledged && !there[id] {
-			t.Errorf("%s acknowledged, not there", id)
-		}
-		if o == Refused && there[id] {
-			t.Errorf("%s refused, but there", id)
-		}
-	}
-	if counts[Acknowledged] == 0 || counts[Acknowledged] == len(told) {
-		t.Errorf("the faults had no effect: %v", counts)
-	}
-	t.Logf("%v, %d stored", counts, len(there))
-}
-
-// TestTraceparentTravelsInAHeader: of the records whose context has one, and of those alone.
-func TestTraceparentTravelsInAHeader(t *testing.T) {
-	t.Parallel()
-	brokers, topic := testkit.Kafka(t), testkit.Topic(t, 1)
-	p := newProducer(t, ProducerConfig{Brokers: brokers, Topic: topic})
-	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	for i, ctx := range []context.Context{t.Context(), tracing.WithTraceparent(t.Context(), trace), t.Context()} {
-		if o, err := p.Produce(ctx, fmt.Append(nil, i)); o != Acknowledged {
-			t.Fatal(o, err)
-		}
-	}
-	transport := &kafka.Transport{}
-	defer transport.CloseIdleConnections()
-	f := &fetcher{client: &kafka.Client{Addr: kafka.TCP(brokers...), Transport: transport}, topic: topic, maxBytes: 1 << 20}
-	found := map[string]string{}
-	for f.next < 3 {
-		batch, err := f.fetch(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range batch.Records {
-			found[string(r.Value)] = r.Trace
-		}
-	}
-	if len(found) != 3 || found["0"] != "" || found["1"] != trace || found["2"] != "" {
-		t.Errorf("%q", found)
-	}
 }

@@ -14,13 +14,13 @@ import (
 	"storefront.internal/shared/settings"
 )
 
-// Security is how brokers are spoken to: TLS, and who we say that we are. The zero value is neither.
+// Security is the TLS and SASL configuration of connections to brokers. The zero value uses neither.
 type Security struct {
 	tls  *tls.Config
 	sasl sasl.Mechanism
 }
 
-// NewSecurity reads what the settings name. Its error never holds the password.
+// NewSecurity builds the configuration that the settings describe. Its error never contains the password.
 func NewSecurity(s settings.Kafka) (Security, error) {
 	var out Security
 	if s.KafkaTLS {
@@ -45,13 +45,13 @@ func NewSecurity(s settings.Kafka) (Security, error) {
 	default:
 		err = errors.New("unknown mechanism")
 	}
-	if err != nil { // the library's text may quote what it was given
+	if err != nil { // the library's error may quote its input
 		return Security{}, errors.New("KAFKA_USERNAME or KAFKA_PASSWORD: not fit for " + s.KafkaSASL)
 	}
 	return out, nil
 }
 
-// authorities are the system's and those of the file.
+// authorities returns the certificate authorities of the system and those of the file.
 func authorities(file string) (*x509.CertPool, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -8,14 +8,17 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+
+	"storefront.internal/shared/backoff"
 )
 
-// Topic is what EnsureTopics makes where it is missing. Existing topics stay as they are.
+// Topic describes a topic that EnsureTopics creates when it is missing. Existing topics are not changed.
 type Topic struct {
 	Name              string
 	Partitions        int
-	ReplicationFactor int           // -1 is the broker's default
-	Retention         time.Duration // 7 days when zero; never by size, since unread data must not go unnoticed
+	ReplicationFactor int // -1 takes the broker's default
+	// 7 days when zero; size is unlimited, since unread records must not be deleted by volume
+	Retention time.Duration
 }
 
 const (
@@ -23,26 +26,28 @@ const (
 	ensurePause      = 500 * time.Millisecond
 )
 
-// EnsureTopics makes the topics that are missing. While the brokers cannot be reached it tries again until ctx ends.
+// EnsureTopics creates the topics that are missing. While no broker answers it repeats until ctx ends.
 func EnsureTopics(ctx context.Context, brokers []string, security Security, topics []Topic) error {
-	transport := &kafka.Transport{DialTimeout: 2 * time.Second, MetadataTTL: time.Second, TLS: security.tls, SASL: security.sasl}
-	defer transport.CloseIdleConnections()
-	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: 10 * time.Second, Transport: transport}
+	names := make([]string, len(topics))
+	for i, t := range topics {
+		names[i] = t.Name
+	}
+	client, closeClient := newClient(brokers, security, "", names...)
+	defer closeClient()
 	for {
-		retry, err := ensureTopics(ctx, client, topics)
+		retry, err := ensureTopics(ctx, client, topics, names)
 		if err == nil || !retry {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, ensurePause) != nil {
 			return errors.Join(context.Cause(ctx), err)
-		case <-time.After(ensurePause):
 		}
 	}
 }
 
-func ensureTopics(ctx context.Context, client *kafka.Client, topics []Topic) (retry bool, err error) {
-	missing, err := missingTopics(ctx, client, topics)
+func ensureTopics(ctx context.Context, client *kafka.Client, topics []Topic, names []string) (
+	retry bool, err error) {
+	missing, err := missingTopics(ctx, client, topics, names)
 	if err != nil || len(missing) == 0 {
 		return true, err
 	}
@@ -53,15 +58,18 @@ func ensureTopics(ctx context.Context, client *kafka.Client, topics []Topic) (re
 	for name, err := range res.Errors {
 		var code kafka.Error
 		if err != nil && !errors.Is(err, kafka.TopicAlreadyExists) {
-			return errors.As(err, &code) && code.Temporary(), fmt.Errorf("stream: create topic %s: %w", name, err)
+			return errors.As(err, &code) && code.Temporary(),
+				fmt.Errorf("stream: create topic %s: %w", name, err)
 		}
 	}
 	return false, nil
 }
 
-// missingTopics asks first, so that a service without the right to create works where an operator made the topics.
-func missingTopics(ctx context.Context, client *kafka.Client, topics []Topic) ([]kafka.TopicConfig, error) {
-	res, err := client.Metadata(ctx, &kafka.MetadataRequest{})
+// missingTopics looks before anything is created, so that a service without the right to create topics works
+// where an operator created them.
+func missingTopics(ctx context.Context, client *kafka.Client, topics []Topic, names []string) (
+	[]kafka.TopicConfig, error) {
+	res, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: names})
 	if err != nil {
 		return nil, fmt.Errorf("stream: look up topics: %w", err)
 	}
@@ -90,5 +98,6 @@ func (t Topic) config() kafka.TopicConfig {
 	if t.ReplicationFactor >= 3 {
 		entries = append(entries, kafka.ConfigEntry{ConfigName: "min.insync.replicas", ConfigValue: "2"})
 	}
-	return kafka.TopicConfig{Topic: t.Name, NumPartitions: t.Partitions, ReplicationFactor: t.ReplicationFactor, ConfigEntries: entries}
+	return kafka.TopicConfig{Topic: t.Name, NumPartitions: t.Partitions,
+		ReplicationFactor: t.ReplicationFactor, ConfigEntries: entries}
 }

@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/segmentio/kafka-go"
 )
 
-// ErrStalled ends a Consumer whose partition stood still, was rebuilt, and stood still at the same offset again.
+// ErrStalled ends a Consumer that was rebuilt after a partition stalled, and stalled at the same offset
+// again.
 var ErrStalled = errors.New("stream: consumer stalled")
 
-// stallError names what stood still, and where.
-type stallError struct{ at map[place]int64 }
+// stallError names the partitions that stalled, and the offsets.
+type stallError struct{ at map[topicPartition]int64 }
 
 // Error implements error.
 func (e *stallError) Error() string { return fmt.Sprintf("%v: %v", ErrStalled, e.at) }
@@ -21,17 +20,18 @@ func (e *stallError) Error() string { return fmt.Sprintf("%v: %v", ErrStalled, e
 // Unwrap implements the errors package's convention.
 func (e *stallError) Unwrap() error { return ErrStalled }
 
-// observation is a partition at one moment.
+// observation is the state of a partition at one moment.
 type observation struct {
-	end     int64 // the broker's
-	fetched int64 // ours
-	blocked bool  // our workers are behind; the fetcher is well
+	end     int64 // the broker's end of the partition
+	fetched int64 // the next offset to fetch
+	blocked bool  // the fetcher waits for workers that are behind
 }
 
-// stallWatch finds partitions that have more to read, nobody to wait for, and do not move. It is pure: the clock and the observations come from outside.
+// stallWatch finds partitions with unread records whose fetcher makes no progress although the workers keep
+// up. It does no I/O: the clock and the observations come from outside.
 type stallWatch struct {
 	after time.Duration
-	seen  map[place]struct {
+	seen  map[topicPartition]struct {
 		fetched int64
 		since   time.Time
 	}
@@ -39,16 +39,17 @@ type stallWatch struct {
 
 func newStallWatch(after time.Duration) *stallWatch {
 	w := &stallWatch{after: after}
-	w.seen = make(map[place]struct {
+	w.seen = make(map[topicPartition]struct {
 		fetched int64
 		since   time.Time
 	})
 	return w
 }
 
-// observe returns the partitions that stood still for too long, with the offset where they stand. A partition that is missing from now is not judged: its broker does not answer.
-func (w *stallWatch) observe(now time.Time, all map[place]observation) map[place]int64 {
-	stalled := map[place]int64{}
+// observe returns the stalled partitions with their offsets. A partition that is missing from all, since its
+// broker does not answer, is left out.
+func (w *stallWatch) observe(now time.Time, all map[topicPartition]observation) map[topicPartition]int64 {
+	stalled := map[topicPartition]int64{}
 	for at := range w.seen {
 		if _, ok := all[at]; !ok {
 			delete(w.seen, at)
@@ -68,21 +69,19 @@ func (w *stallWatch) observe(now time.Time, all map[place]observation) map[place
 	return stalled
 }
 
-// watch looks how far an assignment comes and ends it when it stalls. It has a client of its own, so that it sees what a stuck one does not.
+// watch observes the progress of an assignment until ctx ends and returns an error when a partition stalls.
+// It has a client of its own, which works while the one of the fetchers is stuck.
 func (c *Consumer) watch(ctx context.Context, a *Assignment) error {
 	client, closeClient := c.newClient()
 	defer closeClient()
-	request := map[string][]kafka.OffsetRequest{}
-	for _, at := range a.places {
-		request[at.topic] = append(request[at.topic], kafka.LastOffsetOf(at.partition))
-	}
+	partitions := a.Partitions()
 	watch := newStallWatch(c.cfg.StallAfter)
 	tick := time.NewTicker(c.cfg.CheckEvery)
 	defer tick.Stop()
 	for {
-		ends, err := listOffsets(ctx, client, request)
+		ends, err := listOffsets(ctx, client, partitions)
 		if err != nil && ctx.Err() == nil {
-			c.cfg.Logger.Warn("ends of partitions unknown", "error", err)
+			c.cfg.Logger.Warn("the ends of the partitions cannot be read", "error", err)
 		}
 		if stalled := watch.observe(c.cfg.Now(), observe(a, ends)); len(stalled) > 0 {
 			return &stallError{at: stalled}
@@ -95,15 +94,13 @@ func (c *Consumer) watch(ctx context.Context, a *Assignment) error {
 	}
 }
 
-// observe joins the broker's ends with our progress.
-func observe(a *Assignment, ends map[place]int64) map[place]observation {
-	all := map[place]observation{}
+// observe joins the ends of the partitions with the progress of the fetchers.
+func observe(a *Assignment, ends map[topicPartition]offsetBounds) map[topicPartition]observation {
+	all := map[topicPartition]observation{}
 	for at, end := range ends {
-		s, ok := a.state[at]
-		if !ok {
-			continue
+		if s, ok := a.state[at]; ok {
+			all[at] = observation{end: end.last, fetched: s.fetched.Load(), blocked: s.blocked.Load()}
 		}
-		all[at] = observation{end: end, fetched: s.fetched.Load(), blocked: s.blocked.Load()}
 	}
 	return all
 }

@@ -20,16 +20,17 @@ import (
 // checkTimeout bounds each readiness check.
 const checkTimeout = 2 * time.Second
 
-// AdminConfig says what the operations port serves.
+// AdminConfig configures an Admin.
 type AdminConfig struct {
-	Listen   string // host:port; port 0 takes a free one
+	Listen   string // host:port; port 0 takes a free port
 	Gatherer prometheus.Gatherer
 	Logger   *slog.Logger
 	Service  string
 	Pprof    bool // serve /debug/pprof
 }
 
-// Admin is the operations port: /metrics, /livez (the process runs), /readyz (every check passes and the service does not drain), /version. Start and Stop fit service.Group.
+// Admin is the HTTP server of the operations port: /metrics, /livez (the process runs), /readyz (all checks
+// pass and the service is not draining) and /version.
 type Admin struct {
 	cfg      AdminConfig
 	server   *http.Server
@@ -45,27 +46,28 @@ type check struct {
 	run  func(context.Context) error
 }
 
-// NewAdmin makes the listener; nothing is bound before Start.
+// NewAdmin returns an Admin; Start binds the port.
 func NewAdmin(cfg AdminConfig) *Admin {
 	a := &Admin{cfg: cfg}
 	a.server = &http.Server{
-		Handler: a.Handler(), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
-		ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
+		Handler: a.Handler(), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 16 << 10,
+		ErrorLog:       slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
 	}
 	return a
 }
 
-// Add adds a readiness check. A check must obey its context and be cheap: it runs at each probe.
-func (a *Admin) Add(name string, run func(context.Context) error) {
+// AddCheck adds a readiness check. It must obey its context and be cheap, since it runs at each probe.
+func (a *Admin) AddCheck(name string, run func(context.Context) error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.checks = append(a.checks, check{name, run})
 }
 
-// SetDraining makes /readyz fail from now on, so that balancers send no more.
+// SetDraining makes /readyz fail from now on, so that load balancers stop sending requests.
 func (a *Admin) SetDraining() { a.draining.Store(true) }
 
-// Addr is the bound address after Start.
+// Addr returns the bound address after Start.
 func (a *Admin) Addr() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -89,7 +91,7 @@ func (a *Admin) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends the listener and waits for running requests until ctx ends.
+// Stop closes the listener and waits for running requests until ctx ends.
 func (a *Admin) Stop(ctx context.Context) error {
 	if err := a.server.Shutdown(ctx); err != nil {
 		return errors.Join(err, a.server.Close())
@@ -97,10 +99,11 @@ func (a *Admin) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Handler is what the port serves, for tests and for services that mount it elsewhere.
+// Handler returns the handler of the port.
 func (a *Admin) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(a.cfg.Gatherer, promhttp.HandlerOpts{EnableOpenMetrics: true}))
+	mux.Handle("GET /metrics",
+		promhttp.HandlerFor(a.cfg.Gatherer, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", a.readyz)
 	mux.HandleFunc("GET /version", a.version)
@@ -116,7 +119,8 @@ func (a *Admin) Handler() http.Handler {
 
 func (a *Admin) version(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]string{"service": a.cfg.Service, "version": Version()}) // the client is gone when this fails
+	// fails only when the client is gone
+	_ = json.NewEncoder(w).Encode(map[string]string{"service": a.cfg.Service, "version": Version()})
 }
 
 func (a *Admin) readyz(w http.ResponseWriter, r *http.Request) {
@@ -152,7 +156,7 @@ type checkResult struct {
 
 var errDraining = errors.New("draining")
 
-// runChecks runs all checks at once and keeps their order.
+// runChecks runs all checks concurrently and returns the results in the order of the checks.
 func (a *Admin) runChecks(ctx context.Context) []checkResult {
 	a.mu.Lock()
 	checks := a.checks[:len(a.checks):len(a.checks)]

@@ -6,14 +6,16 @@ import (
 	"log/slog"
 )
 
-// DriverLog lets a driver that prints lines of its own (go-redis does, to stderr) speak through the service's log.
-// Such a driver has one log per process, so a program hands it over once, before it opens a client.
+// DriverLog passes the messages of a driver that prints lines itself (go-redis writes to stderr) to the log
+// of the service. Such a driver has one logger per process, so a program sets it once, before it opens a
+// client.
 type DriverLog struct {
 	Logger *slog.Logger
 	Driver string
 }
 
-// Printf is what go-redis asks of a logger.
+// Printf implements the logger interface of go-redis.
 func (d DriverLog) Printf(ctx context.Context, format string, args ...any) {
-	d.Logger.WarnContext(ctx, "driver", slog.String("driver", d.Driver), slog.String("message", Redact(fmt.Sprintf(format, args...))))
+	d.Logger.WarnContext(ctx, "driver", slog.String("driver", d.Driver),
+		slog.String("message", Redact(fmt.Sprintf(format, args...))))
 }

@@ -1,7 +1,9 @@
-// Package telemetry makes what operators look at: the JSON log, the metrics registry with its reference (METRICS.md), and the listener of the operations port.
+// Package telemetry owns the JSON log, the metrics registry with its reference (METRICS.md), and the HTTP
+// server of the operations port.
 //
-// It owns redaction of the log: settings.Secret prints itself masked, and what looks like a bearer token or a store key is masked in every text. It refuses request bodies, global loggers
-// and global registries: each service makes its own and hands it down.
+// It redacts the log: settings.Secret prints itself masked, and texts that look like a bearer token, a
+// storefront key or the password of a URL are masked. Request bodies are never logged. There are no global
+// loggers and registries: each service makes its own and passes them on.
 package telemetry
 
 import (
@@ -18,10 +20,11 @@ func NewLogger(w io.Writer, level slog.Leveler, service string) *slog.Logger {
 	return slog.New(h).With("service", service, "version", Version())
 }
 
-// release is the version that whoever builds an image gives to the linker (-X), where no repository is at hand to stamp it.
-var release string //nolint:gochecknoglobals // the linker sets nothing else
+// release is the version that the build of an image passes to the linker (-X), where no repository is at
+// hand.
+var release string //nolint:gochecknoglobals // the linker can only set variables
 
-// Version is the version of the running binary as the build wrote it: the release, a tag, or the commit.
+// Version returns the version of the running binary: the release, a tag, or the commit.
 func Version() string {
 	if release != "" {
 		return release
@@ -42,7 +45,7 @@ func Version() string {
 	return version
 }
 
-// secretText matches an authorization header's credential, a store key, and the password of a URL.
+// secretText matches the credential of an Authorization header, a storefront key, and the password of a URL.
 var secretText = regexp.MustCompile(`(?i)\bbearer\s+[^\s"]+|\bspk_[A-Za-z0-9]+|://[^/\s:@]*:[^/\s@]+@`)
 
 func redact(_ []string, a slog.Attr) slog.Attr {
@@ -59,7 +62,8 @@ func redact(_ []string, a slog.Attr) slog.Attr {
 
 // Redact masks credentials in a text.
 func Redact(s string) string {
-	if !strings.Contains(s, "spk_") && !strings.Contains(s, "://") && !strings.Contains(strings.ToLower(s), "bearer") {
+	if !strings.Contains(s, "spk_") && !strings.Contains(s, "://") &&
+		!strings.Contains(strings.ToLower(s), "bearer") {
 		return s
 	}
 	return secretText.ReplaceAllString(s, "***")

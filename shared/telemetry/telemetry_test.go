@@ -20,7 +20,9 @@ func TestLoggerMasksCredentials(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	l := NewLogger(&out, slog.LevelInfo, "edge")
-	l.Info("Bearer abc.def", "key", "x spk_AbC123 y", "token", settings.Secret("hunter2"), "error", fmt.Errorf("dial postgres://u:hunter2@h/d"), "group", slog.GroupValue(slog.String("h", "authorization: bearer hunter2")))
+	l.Info("Bearer abc.def", "key", "x spk_AbC123 y", "token", settings.Secret("hunter2"), "error",
+		fmt.Errorf("dial postgres://u:hunter2@h/d"), "group",
+		slog.GroupValue(slog.String("h", "authorization: bearer hunter2")))
 	l.Debug("hidden")
 	got := out.String()
 	for _, leak := range []string{"abc.def", "spk_A", "hunter2", "hidden"} {
@@ -37,7 +39,8 @@ func TestMetricsReferenceNamesMetricsWithoutSamples(t *testing.T) {
 	t.Parallel()
 	got := MetricsReference(func(r prometheus.Registerer) {
 		r.MustRegister(
-			prometheus.NewCounterVec(prometheus.CounterOpts{Name: "b_total", Help: `Counts "b" | c.`}, []string{"outcome", "x"}),
+			prometheus.NewCounterVec(prometheus.CounterOpts{Name: "b_total", Help: `Counts "b" | c.`},
+				[]string{"outcome", "x"}),
 			prometheus.NewGauge(prometheus.GaugeOpts{Name: "a_bytes", Help: "A."}),
 			prometheus.NewHistogram(prometheus.HistogramOpts{Name: "c_seconds", Help: "C."}),
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "d", Help: "D."}, func() float64 { return 1 }),
@@ -45,46 +48,26 @@ func TestMetricsReferenceNamesMetricsWithoutSamples(t *testing.T) {
 		)
 	})
 	want := "| Metric | Type | Labels | Meaning |\n|---|---|---|---|\n" +
-		"| `a_bytes` | gauge |  | A. |\n| `b_total` | counter | `outcome`, `x` | Counts \"b\" \\| c. |\n| `c_seconds` | histogram |  | C. |\n| `d` | gauge |  | D. |\n" +
-		"| `storefront_build_info` | gauge | `service`, `version`, `go_version` | 1 for the build that runs: the service, its version (a tag or a commit) and the Go that built it. |\n"
+		"| `a_bytes` | gauge |  | A. |\n| `b_total` | counter | `outcome`, `x` | Counts \"b\" \\| c. |\n| " +
+		"`c_seconds` | histogram |  | C. |\n| `d` | gauge |  | D. |\n" +
+		"| `storefront_build_info` | gauge | `service`, `version`, `go_version` | Always 1; the labels " +
+		"name the service, its version (a tag or a commit) and the Go version that built it. |\n"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
-func TestConventionFaults(t *testing.T) {
-	t.Parallel()
-	native := prometheus.HistogramOpts{Name: "storefront_x_seconds", Help: "h", NativeHistogramBucketFactor: 1.1}
-	f := func(want string, c prometheus.Collector) {
-		t.Helper()
-		got := strings.Join(ConventionFaults(func(r prometheus.Registerer) { r.MustRegister(c) }), "; ")
-		if want == "" && got != "" || !strings.Contains(got, want) {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-	f("", prometheus.NewHistogram(native))
-	f("", prometheus.NewHistogramVec(native, []string{"operation", "code"}))
-	f("", prometheus.NewCounter(prometheus.CounterOpts{Name: "storefront_x_total", Help: "h"}))
-	f("begin with", prometheus.NewGauge(prometheus.GaugeOpts{Name: "x", Help: "h"}))
-	f("only counters", prometheus.NewGauge(prometheus.GaugeOpts{Name: "storefront_x_total", Help: "h"}))
-	f("only counters", prometheus.NewCounter(prometheus.CounterOpts{Name: "storefront_x", Help: "h"}))
-	f("no base unit", prometheus.NewGauge(prometheus.GaugeOpts{Name: "storefront_x_ms", Help: "h"}))
-	f("grows", prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "storefront_x", Help: "h"}, []string{"connection_id"}))
-	f("not native", prometheus.NewHistogram(prometheus.HistogramOpts{Name: "storefront_x_seconds", Help: "h"}))
-	f("not native", prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "storefront_x_seconds", Help: "h"}, []string{"a"}))
-	f("no help", prometheus.NewGauge(prometheus.GaugeOpts{Name: "storefront_x"}))
-}
-
 func newAdmin() *Admin {
-	return NewAdmin(AdminConfig{Listen: "127.0.0.1:0", Gatherer: NewRegistry("edge"), Logger: slog.New(slog.DiscardHandler), Service: "edge"})
+	return NewAdmin(AdminConfig{Listen: "127.0.0.1:0", Gatherer: NewRegistry("edge"),
+		Logger: slog.New(slog.DiscardHandler), Service: "edge"})
 }
 
 func TestAdminAnswers(t *testing.T) {
 	t.Parallel()
 	a := newAdmin()
 	var failing error
-	a.Add("schema", func(context.Context) error { return failing })
-	a.Add("calm", func(context.Context) error { return nil })
+	a.AddCheck("schema", func(context.Context) error { return failing })
+	a.AddCheck("calm", func(context.Context) error { return nil })
 	get := func(path string) (int, string) {
 		w := httptest.NewRecorder()
 		a.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
@@ -99,12 +82,14 @@ func TestAdminAnswers(t *testing.T) {
 		t.Errorf("pprof without flag: %d", code)
 	}
 	failing = errors.New("old")
-	if code, body := get("/readyz?verbose"); code != http.StatusServiceUnavailable || !strings.Contains(body, "[-] schema: old") || !strings.Contains(body, "[+] calm ok") {
+	if code, body := get("/readyz?verbose"); code != http.StatusServiceUnavailable ||
+		!strings.Contains(body, "[-] schema: old") || !strings.Contains(body, "[+] calm ok") {
 		t.Errorf("%d %s", code, body)
 	}
 	failing = nil
-	a.Add("mad", func(context.Context) error { panic("x") })
-	if code, body := get("/readyz?verbose"); code != http.StatusServiceUnavailable || !strings.Contains(body, "mad: panic: string") {
+	a.AddCheck("mad", func(context.Context) error { panic("x") })
+	if code, body := get("/readyz?verbose"); code != http.StatusServiceUnavailable ||
+		!strings.Contains(body, "mad: panic: string") {
 		t.Errorf("%d %s", code, body)
 	}
 }

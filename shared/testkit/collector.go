@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// SentSpan is a span as a collector of OpenTelemetry gets it, in OTLP's JSON.
+// SentSpan is a span as a collector receives it, in OTLP/JSON.
 type SentSpan struct {
 	Service      string `json:"-"`
 	TraceID      string `json:"traceId"`
@@ -34,7 +34,7 @@ type SpanAttribute struct {
 	Value map[string]any
 }
 
-// Collector is a receiver of OTLP over HTTP. It takes JSON alone.
+// Collector receives OTLP/JSON over HTTP.
 type Collector struct {
 	URL string
 
@@ -43,11 +43,14 @@ type Collector struct {
 	status int
 }
 
-// NewCollector starts one, which ends with the test.
+// NewCollector starts a Collector, which ends with the test.
 func NewCollector(t testing.TB) *Collector {
 	t.Helper()
 	c := &Collector{status: http.StatusOK}
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.take(t, w, r) }))
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
+		c.take(t, w, r)
+	}))
 	t.Cleanup(s.Close)
 	c.URL = s.URL
 	return c
@@ -64,8 +67,9 @@ func (c *Collector) take(t testing.TB, w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = json.NewDecoder(body).Decode(&in)
 	}
-	if err != nil || r.Method != http.MethodPost || r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/json" {
-		t.Errorf("testkit: %s %s is no request of spans: %v", r.Method, r.URL.Path, err)
+	if err != nil || r.Method != http.MethodPost || r.URL.Path != "/v1/traces" ||
+		r.Header.Get("Content-Type") != "application/json" {
+		t.Errorf("testkit: %s %s is not an export request: %v", r.Method, r.URL.Path, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,15 +95,15 @@ func (c *Collector) take(t testing.TB, w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Answer makes the collector answer so from now on; what comes with another status than 200 is not taken.
-func (c *Collector) Answer(status int) {
+// SetStatus sets the status of the following answers. Spans are kept for status 200 only.
+func (c *Collector) SetStatus(status int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.status = status
 }
 
-// Named are the spans of a name that have come.
-func (c *Collector) Named(name string) (found []SentSpan) {
+// SpansNamed returns the received spans of that name.
+func (c *Collector) SpansNamed(name string) (found []SentSpan) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.spans {

@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Holding returns the tables of the database in which some column of some row holds the text, as text or as bytes. The
-// pool has to see everything.
-func Holding(t testing.TB, pool *pgxpool.Pool, text string) (tables []string) {
+// TablesContaining returns the tables with a row that contains the text, as text or as bytes. The pool must
+// be able to read all tables.
+func TablesContaining(t testing.TB, pool *pgxpool.Pool, text string) (tables []string) {
 	t.Helper()
 	rows, err := pool.Query(t.Context(), `
 		SELECT format('%I.%I', n.nspname, c.relname)
@@ -27,9 +27,11 @@ func Holding(t testing.TB, pool *pgxpool.Pool, text string) (tables []string) {
 	}
 	for _, table := range all {
 		var holds bool
-		// A row's text shows bytes in hexadecimal digits.
-		query := `SELECT EXISTS (SELECT FROM ` + table + ` AS r WHERE position($1 IN r::text) > 0 OR position($2 IN r::text) > 0)`
-		if err := pool.QueryRow(t.Context(), query, text, hex.EncodeToString([]byte(text))).Scan(&holds); err != nil {
+		// The text form of a row shows bytes in hexadecimal digits.
+		query := `SELECT EXISTS (SELECT FROM ` + table +
+			` AS r WHERE position($1 IN r::text) > 0 OR position($2 IN r::text) > 0)`
+		if err := pool.QueryRow(t.Context(), query, text,
+			hex.EncodeToString([]byte(text))).Scan(&holds); err != nil {
 			t.Fatalf("%s: %v", table, err)
 		}
 		if holds {

@@ -10,13 +10,14 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// Kafka returns the brokers' bootstrap addresses.
+// Kafka returns the bootstrap addresses of the brokers.
 func Kafka(t testing.TB) []string {
 	t.Helper()
 	return strings.Split(address(t, "TEST_KAFKA_BROKERS"), ",")
 }
 
-// Topic makes a topic of the test's own, waits until each partition has a leader, and deletes it when the test ends.
+// Topic creates a topic for the test, waits until each partition has a leader, and deletes it when the test
+// ends.
 func Topic(t testing.TB, partitions int) string {
 	t.Helper()
 	brokers, topic := Kafka(t), Name("test-")
@@ -24,7 +25,10 @@ func Topic(t testing.TB, partitions int) string {
 	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: 20 * time.Second, Transport: transport}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	res, err := client.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{Topic: topic, NumPartitions: partitions, ReplicationFactor: 1}}})
+	res, err := client.CreateTopics(ctx,
+		&kafka.CreateTopicsRequest{
+			Topics: []kafka.TopicConfig{{Topic: topic, NumPartitions: partitions, ReplicationFactor: 1}},
+		})
 	if err == nil {
 		err = res.Errors[topic]
 	}
@@ -38,7 +42,8 @@ func Topic(t testing.TB, partitions int) string {
 		defer transport.CloseIdleConnections()
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		_, _ = client.DeleteTopics(ctx, &kafka.DeleteTopicsRequest{Topics: []string{topic}}) // a test may have stopped the broker
+		// a test may have stopped the broker
+		_, _ = client.DeleteTopics(ctx, &kafka.DeleteTopicsRequest{Topics: []string{topic}})
 	})
 	return topic
 }
@@ -47,7 +52,7 @@ func awaitLeaders(ctx context.Context, client *kafka.Client, topic string, parti
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		ready, err := led(ctx, client, topic, partitions)
+		ready, err := countLeaders(ctx, client, topic, partitions)
 		if ready == partitions {
 			return nil
 		}
@@ -59,8 +64,8 @@ func awaitLeaders(ctx context.Context, client *kafka.Client, topic string, parti
 	}
 }
 
-// led counts the partitions that answer for their offsets; a partition whose leader does not lead yet refuses.
-func led(ctx context.Context, client *kafka.Client, topic string, partitions int) (int, error) {
+// countLeaders counts the partitions that answer for their offsets, which only a leader does.
+func countLeaders(ctx context.Context, client *kafka.Client, topic string, partitions int) (int, error) {
 	req := &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{}}
 	for p := range partitions {
 		req.Topics[topic] = append(req.Topics[topic], kafka.LastOffsetOf(p))

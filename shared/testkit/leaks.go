@@ -10,16 +10,17 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience is how long goroutines may take to end on a busy machine.
-const patience = 30 * time.Second
+// leakTimeout is how long goroutines may take to end on a busy machine.
+const leakTimeout = 30 * time.Second
 
-// Main runs a package's tests and fails when goroutines are left over in the end. A TestMain calls it and nothing else.
+// Main runs the tests of a package and fails when goroutines are left at the end. A TestMain calls it and
+// nothing else.
 func Main(m *testing.M, ignore ...goleak.Option) {
 	code := m.Run()
 	http.DefaultClient.CloseIdleConnections()
 	if code == 0 {
 		err := goleak.Find(ignore...)
-		for until := time.Now().Add(patience); err != nil && time.Now().Before(until); {
+		for until := time.Now().Add(leakTimeout); err != nil && time.Now().Before(until); {
 			err = goleak.Find(ignore...)
 		}
 		if err != nil {

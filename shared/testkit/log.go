@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Log is where several goroutines write a log that a test reads meanwhile. The zero value is empty.
+// Log is a buffer that goroutines write to while a test reads it. The zero value is empty.
 type Log struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -18,7 +18,7 @@ func (l *Log) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// String is what was written so far.
+// String returns what was written so far.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

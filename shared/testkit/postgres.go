@@ -21,7 +21,7 @@ import (
 
 const (
 	setupTimeout = 2 * time.Minute
-	adminLock    = 0x73746f7265 // one lock for all that changes the cluster: templates and roles
+	adminLock    = 0x73746f7265 // one lock for all changes of the cluster: templates and roles
 	password     = "storefront-test"
 )
 
@@ -31,8 +31,9 @@ func Postgres(t testing.TB) string {
 	return PostgresWith(t, "", nil)
 }
 
-// PostgresWith is Postgres with something more in the template: extra runs once, after the migrations. The name stands for what extra does and must change with it (for example
-// "river0510"); it may hold lower-case letters, digits and underscores.
+// PostgresWith is Postgres with additions to the template: extra runs once, after the migrations. The name
+// identifies what extra does and changes with it (for example "river0510"); it holds lower-case letters,
+// digits and underscores.
 func PostgresWith(t testing.TB, name string, extra func(ctx context.Context, url string) error) string {
 	t.Helper()
 	admin := address(t, "TEST_DATABASE_URL")
@@ -43,7 +44,8 @@ func PostgresWith(t testing.TB, name string, extra func(ctx context.Context, url
 		t.Fatalf("testkit: %v", err)
 	}
 	database := Name("storefront_test_")
-	err = locked(ctx, admin, func(conn *pgx.Conn) error { return ensureTemplate(ctx, conn, admin, template, extra) })
+	err = locked(ctx, admin,
+		func(conn *pgx.Conn) error { return ensureTemplate(ctx, conn, admin, template, extra) })
 	if err != nil {
 		t.Fatalf("testkit: template database: %v", err)
 	}
@@ -59,7 +61,8 @@ func PostgresEmpty(t testing.TB) string {
 	return clone(ctx, t, admin, "template0", Name("storefront_test_"))
 }
 
-// PostgresAs returns the same database as seen by a login role that is a member of the given group role, such as storefront_edge.
+// PostgresAs returns the URL of the same database for a login role that is a member of the group role, such
+// as storefront_edge.
 func PostgresAs(t testing.TB, databaseURL, group string) string {
 	t.Helper()
 	admin := address(t, "TEST_DATABASE_URL")
@@ -68,11 +71,14 @@ func PostgresAs(t testing.TB, databaseURL, group string) string {
 	login := group + "_login"
 	err := locked(ctx, admin, func(conn *pgx.Conn) error {
 		var ready bool
-		err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_auth_members m WHERE m.member = to_regrole($1) AND m.roleid = to_regrole($2))`, login, group).Scan(&ready)
+		err := conn.QueryRow(ctx,
+			`SELECT EXISTS (SELECT FROM pg_auth_members m 
+			    WHERE m.member = to_regrole($1) AND m.roleid = to_regrole($2))`, login, group).Scan(&ready)
 		if err != nil || ready {
 			return err
 		}
-		_, err = conn.Exec(ctx, "CREATE ROLE "+quote(login)+" LOGIN PASSWORD '"+password+"' IN ROLE "+quote(group))
+		_, err = conn.Exec(ctx, "CREATE ROLE "+quote(login)+" LOGIN PASSWORD '"+password+"' IN ROLE "+
+			quote(group))
 		return err
 	})
 	if err != nil {
@@ -102,7 +108,7 @@ func Pool(t testing.TB, databaseURL string) *pgxpool.Pool {
 	return pool
 }
 
-// templateName is the same for the same migrations and the same extra.
+// templateName returns a name that depends on the migrations and on extra only.
 func templateName(extra string) (string, error) {
 	h := sha256.New()
 	err := fs.WalkDir(migrations.Files(), ".", func(path string, d fs.DirEntry, err error) error {
@@ -124,14 +130,18 @@ func templateName(extra string) (string, error) {
 	return name, err
 }
 
-// ensureTemplate makes the template under another name and renames it when it is whole, so that a killed test leaves no half of one.
-func ensureTemplate(ctx context.Context, conn *pgx.Conn, admin, template string, extra func(context.Context, string) error) error {
+// ensureTemplate creates the template under a temporary name and renames it at the end, so that a killed test
+// leaves no incomplete one.
+func ensureTemplate(ctx context.Context, conn *pgx.Conn, admin, template string,
+	extra func(context.Context, string) error) error {
 	var exists bool
-	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)`, template).Scan(&exists); err != nil || exists {
+	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)`,
+		template).Scan(&exists); err != nil || exists {
 		return err
 	}
 	building := template + "_b"
-	for _, sql := range []string{"DROP DATABASE IF EXISTS " + quote(building) + " WITH (FORCE)", "CREATE DATABASE " + quote(building)} {
+	for _, sql := range []string{"DROP DATABASE IF EXISTS " + quote(building) + " WITH (FORCE)",
+		"CREATE DATABASE " + quote(building)} {
 		if _, err := conn.Exec(ctx, sql); err != nil {
 			return err
 		}
@@ -145,7 +155,7 @@ func ensureTemplate(ctx context.Context, conn *pgx.Conn, admin, template string,
 			return err
 		}
 	}
-	return whileInUse(ctx, func() error {
+	return retryInUse(ctx, func() error {
 		_, err := conn.Exec(ctx, "ALTER DATABASE "+quote(building)+" RENAME TO "+quote(template))
 		return err
 	})
@@ -153,7 +163,7 @@ func ensureTemplate(ctx context.Context, conn *pgx.Conn, admin, template string,
 
 func clone(ctx context.Context, t testing.TB, admin, template, database string) string {
 	t.Helper()
-	err := whileInUse(ctx, func() error {
+	err := retryInUse(ctx, func() error {
 		return execute(ctx, admin, "CREATE DATABASE "+quote(database)+" TEMPLATE "+quote(template))
 	})
 	if err != nil {
@@ -162,15 +172,16 @@ func clone(ctx context.Context, t testing.TB, admin, template, database string) 
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
 		defer cancel()
-		if err := execute(ctx, admin, "DROP DATABASE IF EXISTS "+quote(database)+" WITH (FORCE)"); err != nil {
+		if err := execute(ctx, admin, "DROP DATABASE IF EXISTS "+quote(database)+
+			" WITH (FORCE)"); err != nil {
 			t.Errorf("testkit: drop database: %v", err)
 		}
 	})
 	return withDatabase(admin, database)
 }
 
-// whileInUse repeats what PostgreSQL refuses as long as a connection that was just closed is still counted (55006).
-func whileInUse(ctx context.Context, do func() error) error {
+// retryInUse repeats do while PostgreSQL still counts a connection that was just closed (55006).
+func retryInUse(ctx context.Context, do func() error) error {
 	for {
 		err := do()
 		var pgErr *pgconn.PgError
@@ -180,7 +191,7 @@ func whileInUse(ctx context.Context, do func() error) error {
 	}
 }
 
-// locked runs fn while this process holds the cluster-wide lock of tests. The lock ends with the connection.
+// locked runs fn under the lock of all tests of the cluster. The lock ends with the connection.
 func locked(ctx context.Context, admin string, fn func(*pgx.Conn) error) error {
 	conn, err := pgx.Connect(ctx, admin)
 	if err != nil {
@@ -206,7 +217,7 @@ func execute(ctx context.Context, admin, sql string) error {
 func withDatabase(admin, database string) string {
 	u, err := url.Parse(admin)
 	if err != nil {
-		return admin // connecting tells what is wrong with it
+		return admin // connecting reports what is wrong with it
 	}
 	u.Path = "/" + database
 	return u.String()

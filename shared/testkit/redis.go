@@ -8,7 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Redis returns the server's address and a key prefix of the test's own. The keys under it are deleted when the test ends.
+// Redis returns the address of the server and a key prefix for the test. The keys with the prefix are deleted
+// when the test ends.
 func Redis(t testing.TB) (addr, prefix string) {
 	t.Helper()
 	addr, prefix = address(t, "TEST_REDIS_ADDR"), Name("t")+":"
@@ -24,7 +25,7 @@ func Redis(t testing.TB) (addr, prefix string) {
 		defer cancel()
 		it := client.Scan(ctx, 0, prefix+"*", 1000).Iterator()
 		for it.Next(ctx) {
-			client.Unlink(ctx, it.Val()) // a test may have stopped the server; what is left expires
+			client.Unlink(ctx, it.Val()) // fails when a test stopped the server; the keys expire then
 		}
 	})
 	return addr, prefix

@@ -15,7 +15,7 @@ import (
 func TestPostgresGivesFreshMigratedDatabases(t *testing.T) {
 	t.Parallel()
 	url := Postgres(t)
-	current, want, err := migrations.Version(t.Context(), url)
+	current, want, err := migrations.Version(t.Context(), Pool(t, url))
 	if err != nil || current != want || want == 0 {
 		t.Fatalf("version %d of %d, %v", current, want, err)
 	}
@@ -54,7 +54,8 @@ func TestPostgresWithKeepsExtraInItsTemplate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := execute(t.Context(), address(t, "TEST_DATABASE_URL"), "DROP DATABASE "+quote(template)); err != nil {
+	if err := execute(t.Context(), address(t, "TEST_DATABASE_URL"), "DROP DATABASE "+
+		quote(template)); err != nil {
 		t.Error(err)
 	}
 }
@@ -67,14 +68,16 @@ func TestPostgresAsIsTheGroupsMember(t *testing.T) {
 		wg.Go(func() {
 			var member, super bool
 			as := Pool(t, PostgresAs(t, url, "storefront_edge"))
-			err := as.QueryRow(t.Context(), `SELECT pg_has_role('storefront_edge', 'member'), current_setting('is_superuser')::bool`).Scan(&member, &super)
+			err := as.QueryRow(t.Context(),
+				`SELECT pg_has_role('storefront_edge', 'member'), current_setting('is_superuser')::bool`).Scan(&member, &super)
 			if err != nil || !member || super {
 				t.Errorf("member %v, superuser %v, %v", member, super, err)
 			}
 		})
 	}
 	wg.Wait()
-	if current, want, err := migrations.Version(t.Context(), PostgresAs(t, url, "storefront_relay")); err != nil || current != want {
+	if current, want, err := migrations.Version(t.Context(),
+		Pool(t, PostgresAs(t, url, "storefront_relay"))); err != nil || current != want {
 		t.Errorf("a service reads version %d of %d, %v", current, want, err)
 	}
 }
@@ -97,7 +100,8 @@ func TestTopicCanBeWritten(t *testing.T) {
 	defer transport.CloseIdleConnections()
 	client := &kafka.Client{Addr: kafka.TCP(Kafka(t)...), Transport: transport}
 	res, err := client.Produce(t.Context(), &kafka.ProduceRequest{
-		Topic: topic, Partition: 1, RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(kafka.Record{Value: kafka.NewBytes([]byte("x"))}),
+		Topic: topic, Partition: 1, RequiredAcks: kafka.RequireAll,
+		Records: kafka.NewRecordReader(kafka.Record{Value: kafka.NewBytes([]byte("x"))}),
 	})
 	if err != nil || res.Error != nil {
 		t.Fatal(err, res)

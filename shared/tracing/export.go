@@ -14,40 +14,44 @@ import (
 	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"storefront.internal/shared/telemetry"
 )
 
-// quiet is how long the log is spared after it was told that spans cannot be sent.
-const quiet = time.Minute
+// reportEvery bounds the log lines about lost spans.
+const reportEvery = time.Minute
 
-// exporter implements sdktrace.SpanExporter: it posts spans to a collector as OTLP in JSON. What cannot be sent is dropped; the log is
-// told, with the endpoint's answer and never its text.
+// exporter implements sdktrace.SpanExporter: it posts spans to a collector as OTLP in JSON. Spans that cannot
+// be sent are dropped and reported in the log, with the status of the answer and never its text.
 type exporter struct {
 	url     string
 	client  *http.Client
 	log     *slog.Logger
-	told    atomic.Int64 // when the log was told, in seconds
-	dropped atomic.Int64 // since then
+	reports *telemetry.Throttle[struct{}]
+	dropped atomic.Int64 // since the last report
 }
 
 func newExporter(endpoint string, log *slog.Logger) *exporter {
 	return &exporter{
 		url: strings.TrimSuffix(endpoint, "/") + "/v1/traces", log: log,
+		reports: telemetry.NewThrottle[struct{}](reportEvery, 1),
 		client: &http.Client{
-			Timeout:       exportTime,
-			Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConns: 1, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: exportTime},
+			Timeout: exportTimeout,
+			Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConns: 1,
+				IdleConnTimeout: time.Minute, TLSHandshakeTimeout: exportTimeout},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
 }
 
-// ExportSpans implements sdktrace.SpanExporter. Its error is always nil: the SDK would hand one to a handler that the whole process
-// shares.
+// ExportSpans implements sdktrace.SpanExporter. Its error is always nil, since the SDK passes errors to a
+// global handler.
 func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	if len(spans) == 0 {
 		return nil
 	}
 	if err := e.post(ctx, spans); err != nil {
-		e.tell(len(spans), err)
+		e.reportDropped(len(spans), err)
 	}
 	return nil
 }
@@ -73,19 +77,18 @@ func (e *exporter) post(ctx context.Context, spans []sdktrace.ReadOnlySpan) erro
 		return err
 	}
 	defer res.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10)) // so that the connection can be used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10)) // so that the connection can be reused
 	if res.StatusCode != http.StatusOK {
 		return fmt.Errorf("the collector answered %d", res.StatusCode)
 	}
 	return nil
 }
 
-func (e *exporter) tell(spans int, err error) {
-	dropped := e.dropped.Add(int64(spans))
-	now, last := time.Now().Unix(), e.told.Load()
-	if now-last >= int64(quiet/time.Second) && e.told.CompareAndSwap(last, now) {
-		e.dropped.Add(-dropped)
-		e.log.Warn("spans were not sent and are lost", slog.Int64("spans", dropped), slog.Any("error", err))
+func (e *exporter) reportDropped(spans int, err error) {
+	e.dropped.Add(int64(spans))
+	if _, ok := e.reports.Allow(struct{}{}); ok {
+		e.log.Warn("spans were not sent and are lost", slog.Int64("spans", e.dropped.Swap(0)),
+			slog.Any("error", err))
 	}
 }
 

@@ -14,32 +14,38 @@ import (
 func TestSpansReachACollector(t *testing.T) {
 	t.Parallel()
 	c, log := testkit.NewCollector(t), &testkit.Log{}
-	tracing := Open(Config{Endpoint: c.URL + "/", Ratio: 1, Service: "edge", Version: "1.2.3", Logger: slog.New(slog.NewTextHandler(log, nil))})
+	tracing := New(Config{Endpoint: c.URL + "/", Ratio: 1, Service: "edge", Version: "1.2.3",
+		Logger: slog.New(slog.NewTextHandler(log, nil))})
 	began := time.Now()
-	span := tracing.Server(sampled)
+	span := tracing.StartServer(sampled)
 	span.EndRequest("recordStorefrontSignals", 503)
-	tracing.Stored("store signals", began, []string{sampled, other})
-	_, end := tracing.Call(t.Context(), "deliver interactions", []string{sampled})
+	tracing.RecordConsumer("store signals", began, []string{sampled, other})
+	_, end := tracing.StartClient(t.Context(), "deliver interactions", []string{sampled})
 	end(errors.New("5xx"))
 	if err := tracing.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	request, store, call := c.Named("recordStorefrontSignals"), c.Named("store signals"), c.Named("deliver interactions")
+	request, store, call := c.SpansNamed("recordStorefrontSignals"), c.SpansNamed("store signals"),
+		c.SpansNamed("deliver interactions")
 	if len(request) != 1 || len(store) != 1 || len(call) != 1 {
 		t.Fatalf("%v, %v, %v; log: %s", request, store, call, log)
 	}
 	r := request[0]
-	if r.TraceID != sampled[3:35] || r.ParentSpanID != sampled[36:52] || r.SpanID != span.Traceparent()[36:52] || r.Kind != 2 || r.Flags != 0x301 || r.Status.Code != 2 || r.Service != "storefront-edge" {
+	if r.TraceID != sampled[3:35] || r.ParentSpanID != sampled[36:52] ||
+		r.SpanID != span.Traceparent()[36:52] || r.Kind != 2 || r.Flags != 0x301 || r.Status.Code != 2 ||
+		r.Service != "storefront-edge" {
 		t.Errorf("%+v", r)
 	}
-	if len(r.Attributes) != 2 || r.Attributes[0].Value["stringValue"] != "recordStorefrontSignals" || r.Attributes[1].Key != "http.response.status_code" || r.Attributes[1].Value["intValue"] != "503" {
+	if len(r.Attributes) != 2 || r.Attributes[0].Value["stringValue"] != "recordStorefrontSignals" ||
+		r.Attributes[1].Key != "http.response.status_code" || r.Attributes[1].Value["intValue"] != "503" {
 		t.Errorf("%+v", r.Attributes)
 	}
 	if r.Start > r.End || len(r.Start) != 19 {
 		t.Errorf("from %s to %s", r.Start, r.End)
 	}
 	s := store[0]
-	if s.Kind != 5 || s.ParentSpanID != "" || len(s.Links) != 2 || s.Links[0].TraceID != sampled[3:35] || s.Links[1].SpanID != other[36:52] || s.Status.Code != 0 {
+	if s.Kind != 5 || s.ParentSpanID != "" || len(s.Links) != 2 || s.Links[0].TraceID != sampled[3:35] ||
+		s.Links[1].SpanID != other[36:52] || s.Status.Code != 0 {
 		t.Errorf("%+v", s)
 	}
 	if call[0].Kind != 3 || call[0].TraceID != sampled[3:35] || call[0].Status.Message != "5xx" {
@@ -47,27 +53,28 @@ func TestSpansReachACollector(t *testing.T) {
 	}
 }
 
-// A collector that refuses costs nobody anything but its spans: the log is told once, and what it is sent later arrives.
-func TestACollectorThatRefuses(t *testing.T) {
+// While a collector answers with errors, its spans are lost and reported once; later spans arrive.
+func TestCollectorErrors(t *testing.T) {
 	t.Parallel()
 	c, log := testkit.NewCollector(t), &testkit.Log{}
-	c.Answer(http.StatusServiceUnavailable)
-	tracing := Open(Config{Endpoint: c.URL, Ratio: 1, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	c.SetStatus(http.StatusServiceUnavailable)
+	tracing := New(Config{Endpoint: c.URL, Ratio: 1, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	for range 3 {
-		tracing.Server("").EndRequest("lost", 200)
+		tracing.StartServer("").EndRequest("lost", 200)
 		if err := tracing.provider.ForceFlush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c.Answer(http.StatusOK)
-	tracing.Server("").EndRequest("kept", 200)
+	c.SetStatus(http.StatusOK)
+	tracing.StartServer("").EndRequest("kept", 200)
 	if err := tracing.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if len(c.Named("lost")) != 0 || len(c.Named("kept")) != 1 {
-		t.Errorf("%v, %v", c.Named("lost"), c.Named("kept"))
+	if len(c.SpansNamed("lost")) != 0 || len(c.SpansNamed("kept")) != 1 {
+		t.Errorf("%v, %v", c.SpansNamed("lost"), c.SpansNamed("kept"))
 	}
-	if text := log.String(); strings.Count(text, "spans were not sent") != 1 || !strings.Contains(text, "answered 503") {
+	if text := log.String(); strings.Count(text, "spans were not sent") != 1 ||
+		!strings.Contains(text, "answered 503") {
 		t.Error(text)
 	}
 }

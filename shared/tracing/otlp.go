@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// The messages of OTLP in its JSON form: ids in hex, 64-bit integers as texts, enumerations as numbers.
+// The messages of OTLP/JSON: ids in hexadecimal, 64-bit integers as strings, enumerations as numbers.
 type (
 	exportRequest struct {
 		ResourceSpans []resourceSpans `json:"resourceSpans"`
@@ -60,35 +60,41 @@ type (
 // statusError is STATUS_CODE_ERROR.
 const statusError = 2
 
-// Beside the eight bits of W3C, flags say whether the parent, or what is linked to, was of another process.
+// Flags hold the eight bits of W3C and these, which tell whether the parent or the link is of another
+// process.
 const (
 	knowsRemote = 0x100
 	isRemote    = 0x200
 )
 
-// encode makes the request. All spans are of one provider and scope, hence of one resource.
+// encode returns the request. All spans have one provider and scope, and so one resource.
 func encode(spans []sdktrace.ReadOnlySpan) exportRequest {
-	scope := scopeSpans{Scope: scopeJSON{Name: spans[0].InstrumentationScope().Name}, Spans: make([]spanJSON, len(spans))}
+	scope := scopeSpans{Scope: scopeJSON{Name: spans[0].InstrumentationScope().Name},
+		Spans: make([]spanJSON, len(spans))}
 	for i, s := range spans {
 		scope.Spans[i] = encodeSpan(s)
 	}
 	return exportRequest{ResourceSpans: []resourceSpans{{
-		Resource: resourceJSON{Attributes: encodeAttributes(spans[0].Resource().Attributes())}, ScopeSpans: []scopeSpans{scope},
+		Resource:   resourceJSON{Attributes: encodeAttributes(spans[0].Resource().Attributes())},
+		ScopeSpans: []scopeSpans{scope},
 	}}}
 }
 
 func encodeSpan(s sdktrace.ReadOnlySpan) spanJSON {
 	c, parent := s.SpanContext(), s.Parent()
 	out := spanJSON{
-		TraceID: c.TraceID().String(), SpanID: c.SpanID().String(), Flags: flags(c, parent.IsRemote()), Name: s.Name(),
-		Kind: int(s.SpanKind()), Start: nanos(s.StartTime()), End: nanos(s.EndTime()), Attributes: encodeAttributes(s.Attributes()),
+		TraceID: c.TraceID().String(), SpanID: c.SpanID().String(), Flags: flags(c, parent.IsRemote()),
+		Name: s.Name(),
+		Kind: int(s.SpanKind()), Start: nanos(s.StartTime()), End: nanos(s.EndTime()),
+		Attributes: encodeAttributes(s.Attributes()),
 	}
 	if parent.HasSpanID() {
 		out.ParentSpanID = parent.SpanID().String()
 	}
 	for _, l := range s.Links() {
-		out.Links = append(out.Links, linkJSON{TraceID: l.SpanContext.TraceID().String(), SpanID: l.SpanContext.SpanID().String(),
-			Flags: flags(l.SpanContext, l.SpanContext.IsRemote())})
+		out.Links = append(out.Links,
+			linkJSON{TraceID: l.SpanContext.TraceID().String(), SpanID: l.SpanContext.SpanID().String(),
+				Flags: flags(l.SpanContext, l.SpanContext.IsRemote())})
 	}
 	if s.Status().Code == codes.Error {
 		out.Status = &statusJSON{Code: statusError, Message: s.Status().Description}
@@ -106,7 +112,7 @@ func flags(c trace.SpanContext, remote bool) uint32 {
 
 func nanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
 
-// encodeAttributes knows the types that this package uses; of others it sends the text.
+// encodeAttributes knows the types that this package uses; it sends other values as text.
 func encodeAttributes(all []attribute.KeyValue) []keyValue {
 	out := make([]keyValue, len(all))
 	for i, a := range all {

@@ -3,13 +3,14 @@ package tracing
 import (
 	"context"
 	"encoding/hex"
+	"strings"
 
 	"go.opentelemetry.io/otel/trace"
 )
 
 type key struct{}
 
-// WithTraceparent returns a context that carries a W3C traceparent; "" leaves it as it is.
+// WithTraceparent returns a context with a W3C traceparent. For "" it returns ctx.
 func WithTraceparent(ctx context.Context, traceparent string) context.Context {
 	if traceparent == "" {
 		return ctx
@@ -17,14 +18,14 @@ func WithTraceparent(ctx context.Context, traceparent string) context.Context {
 	return context.WithValue(ctx, key{}, traceparent)
 }
 
-// TraceparentOf is what the context carries, or "".
+// TraceparentOf returns the traceparent of the context, or "".
 func TraceparentOf(ctx context.Context) string {
 	traceparent, _ := ctx.Value(key{}).(string)
 	return traceparent
 }
 
-// parse reads a W3C traceparent of version 00.
-func parse(s string) (trace.SpanContext, bool) {
+// ParseTraceparent reads a W3C traceparent of version 00: lower-case hexadecimal, and neither id all zeros.
+func ParseTraceparent(s string) (trace.SpanContext, bool) {
 	if len(s) != 55 || s[:3] != "00-" || s[35] != '-' || s[52] != '-' {
 		return trace.SpanContext{}, false
 	}
@@ -37,13 +38,14 @@ func parse(s string) (trace.SpanContext, bool) {
 		return trace.SpanContext{}, false
 	}
 	flags, err := hex.DecodeString(s[53:55])
-	if err != nil {
+	if err != nil || strings.ToLower(s[53:55]) != s[53:55] {
 		return trace.SpanContext{}, false
 	}
-	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: span, TraceFlags: trace.TraceFlags(flags[0]), Remote: true}), true
+	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: span,
+		TraceFlags: trace.TraceFlags(flags[0]), Remote: true}), true
 }
 
-// format is the inverse of parse.
+// format is the inverse of ParseTraceparent.
 func format(c trace.SpanContext) string {
 	const zeros = "00-00000000000000000000000000000000-0000000000000000-0"
 	b := make([]byte, 0, len(zeros)+1)
@@ -59,23 +61,23 @@ func format(c trace.SpanContext) string {
 // maxLinks bounds the links of a span.
 const maxLinks = 64
 
-// origins are where work comes from that serves several requests.
-type origins struct {
-	parent trace.SpanContext // valid when all of them are of one trace
-	links  []trace.Link      // else: one for each sampled trace
-	only   string            // the traceparent of the one trace, sampled or not; "" when there are several, or none
+// requestTraces describes the traces of the requests that one piece of work serves.
+type requestTraces struct {
+	parent trace.SpanContext // valid when all requests are of one trace
+	links  []trace.Link      // otherwise one for each sampled trace
+	only   string            // the traceparent of the one trace, sampled or not; "" for none or several
 }
 
-// sampled tells whether the work is to be seen: whether one of the requests is.
-func (o origins) sampled() bool { return o.parent.IsSampled() || len(o.links) > 0 }
+// sampled reports whether one of the requests is sampled.
+func (o requestTraces) sampled() bool { return o.parent.IsSampled() || len(o.links) > 0 }
 
-// originsOf reads traceparents; what is none is left out.
-func originsOf(traceparents []string) origins {
-	var o origins
+// linksOf parses traceparents and skips malformed ones.
+func linksOf(traceparents []string) requestTraces {
+	var o requestTraces
 	var first trace.SpanContext
 	several, linked := false, map[trace.TraceID]bool{}
 	for _, text := range traceparents {
-		c, ok := parse(text)
+		c, ok := ParseTraceparent(text)
 		switch {
 		case !ok:
 			continue

@@ -13,47 +13,51 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Config says where spans go.
+// Config configures a Tracing.
 type Config struct {
-	Endpoint string  // of the collector, http://collector:4318, to which /v1/traces is added; empty: no tracing
-	Ratio    float64 // of the requests that bring no decision of their own
+	// base URL of the collector, such as http://collector:4318; /v1/traces is added; empty: no tracing
+	Endpoint string
+	Ratio    float64 // sampled share of the requests without a traceparent
 	Service  string
 	Version  string
-	Logger   *slog.Logger // told when spans cannot be sent
+	Logger   *slog.Logger // warned when spans cannot be sent
 }
 
-// Tracing makes spans. A nil Tracing makes none and costs nothing.
+// Tracing makes spans. A nil Tracing makes none.
 type Tracing struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
 }
 
-// The bounds of what waits for the collector: spans beyond them are dropped, and nobody waits for one.
+// The limits of the export queue. Spans beyond them are dropped; no request waits for the collector.
 const (
-	queued     = 2048
-	together   = 512
-	every      = 2 * time.Second
-	exportTime = 10 * time.Second
+	maxQueue      = 2048
+	maxBatch      = 512
+	batchTimeout  = 2 * time.Second
+	exportTimeout = 10 * time.Second
 )
 
-// Open returns nil when no endpoint is configured. It does not connect.
-func Open(cfg Config) *Tracing {
+// New returns a Tracing, or nil when no endpoint is configured. It does not connect.
+func New(cfg Config) *Tracing {
 	if cfg.Endpoint == "" {
 		return nil
 	}
-	return New(cfg, sdktrace.NewBatchSpanProcessor(newExporter(cfg.Endpoint, cfg.Logger), sdktrace.WithMaxQueueSize(queued),
-		sdktrace.WithMaxExportBatchSize(together), sdktrace.WithBatchTimeout(every), sdktrace.WithExportTimeout(exportTime)))
+	return NewWithProcessor(cfg, sdktrace.NewBatchSpanProcessor(newExporter(cfg.Endpoint, cfg.Logger),
+		sdktrace.WithMaxQueueSize(maxQueue),
+		sdktrace.WithMaxExportBatchSize(maxBatch), sdktrace.WithBatchTimeout(batchTimeout),
+		sdktrace.WithExportTimeout(exportTimeout)))
 }
 
-// New returns a Tracing that hands its spans to a processor.
-func New(cfg Config, to sdktrace.SpanProcessor) *Tracing {
+// NewWithProcessor returns a Tracing that passes its spans to a processor.
+func NewWithProcessor(cfg Config, to sdktrace.SpanProcessor) *Tracing {
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(to),
-		sdktrace.WithSampler(linked{sdktrace.ParentBased(sdktrace.TraceIDRatioBased(cfg.Ratio))}),
-		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", "storefront-"+cfg.Service), attribute.String("service.version", cfg.Version))))
+		sdktrace.WithSampler(linkSampler{sdktrace.ParentBased(sdktrace.TraceIDRatioBased(cfg.Ratio))}),
+		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", "storefront-"+
+			cfg.Service), attribute.String("service.version", cfg.Version))))
 	return &Tracing{provider: provider, tracer: provider.Tracer("storefront")}
 }
 
-// Stop sends what is left until ctx ends.
+// Stop exports the queued spans until ctx ends.
 func (t *Tracing) Stop(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -61,42 +65,44 @@ func (t *Tracing) Stop(ctx context.Context) error {
 	return t.provider.Shutdown(ctx)
 }
 
-// Span is one span; the zero Span is none.
+// Span is the span of a request. The zero Span is none.
 type Span struct {
-	span trace.Span
-	came bool // with a traceparent
+	span      trace.Span
+	hasParent bool // the request came with a traceparent
 }
 
-// Server begins the span of a request that came with a W3C traceparent, or with "".
-func (t *Tracing) Server(traceparent string) Span {
+// StartServer starts the span of a request that came with the W3C traceparent, or without one.
+func (t *Tracing) StartServer(traceparent string) Span {
 	if t == nil {
 		return Span{}
 	}
 	ctx := context.Background()
-	parent, came := parse(traceparent)
+	parent, came := ParseTraceparent(traceparent)
 	if came {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, parent)
 	}
 	_, span := t.tracer.Start(ctx, "request", trace.WithSpanKind(trace.SpanKindServer))
-	return Span{span: span, came: came}
+	return Span{span: span, hasParent: came}
 }
 
-// Traceparent is what is passed on of the span; "" of none, and of one that nobody sees, neither here nor where the request came from.
+// Traceparent returns the traceparent to pass on: "" for no span, and for an unsampled one whose request had
+// no traceparent.
 func (s Span) Traceparent() string {
-	if s.span == nil || !s.came && !s.span.SpanContext().IsSampled() {
+	if s.span == nil || !s.hasParent && !s.span.SpanContext().IsSampled() {
 		return ""
 	}
 	return format(s.span.SpanContext())
 }
 
-// EndRequest ends the span of a request by its operation, which is of a closed set, and status.
+// EndRequest ends the span of a request with its operation, which is of a closed set, and status.
 func (s Span) EndRequest(operation string, status int) {
 	if s.span == nil {
 		return
 	}
 	if s.span.IsRecording() {
 		s.span.SetName(operation)
-		s.span.SetAttributes(attribute.String("storefront.operation", operation), attribute.Int("http.response.status_code", status))
+		s.span.SetAttributes(attribute.String("storefront.operation", operation),
+			attribute.Int("http.response.status_code", status))
 		if status >= http.StatusInternalServerError {
 			s.span.SetStatus(codes.Error, "")
 		}
@@ -104,22 +110,24 @@ func (s Span) EndRequest(operation string, status int) {
 	s.span.End()
 }
 
-// Stored writes the span of work that has ended and took up what requests brought: a child of their one trace, or one that links to
-// those of several that are sampled. It is not written when none is.
-func (t *Tracing) Stored(name string, began time.Time, traceparents []string) {
+// RecordConsumer records the span of work that has ended and served the requests with these traceparents: as
+// a child of their one trace, or linked to each sampled trace. Without a sampled trace it records nothing.
+func (t *Tracing) RecordConsumer(name string, began time.Time, traceparents []string) {
 	if t == nil {
 		return
 	}
-	if o := originsOf(traceparents); o.sampled() {
+	if o := linksOf(traceparents); o.sampled() {
 		_, span := t.start(context.Background(), o, name, trace.SpanKindConsumer, trace.WithTimestamp(began))
 		span.End()
 	}
 }
 
-// Call begins the span of a call to somebody else on behalf of requests, which stands to them as by Stored. The context carries the
-// call's traceparent; without a Tracing, or when nobody is to see the call, it is that of the one trace, unchanged. The function ends it.
-func (t *Tracing) Call(ctx context.Context, name string, traceparents []string) (context.Context, func(error)) {
-	o := originsOf(traceparents)
+// StartClient starts the span of a call to another service on behalf of the requests with these traceparents,
+// related to them as in RecordConsumer. The context carries the traceparent of the call; without a Tracing,
+// or without a sampled trace, it carries that of the one trace unchanged. The function ends the span.
+func (t *Tracing) StartClient(ctx context.Context, name string,
+	traceparents []string) (context.Context, func(error)) {
+	o := linksOf(traceparents)
 	if t == nil || !o.sampled() {
 		return WithTraceparent(ctx, o.only), func(error) {}
 	}
@@ -132,18 +140,19 @@ func (t *Tracing) Call(ctx context.Context, name string, traceparents []string) 
 	}
 }
 
-func (t *Tracing) start(ctx context.Context, o origins, name string, kind trace.SpanKind, more ...trace.SpanStartOption) (context.Context, trace.Span) {
+func (t *Tracing) start(ctx context.Context, o requestTraces, name string, kind trace.SpanKind,
+	more ...trace.SpanStartOption) (context.Context, trace.Span) {
 	if o.parent.IsValid() {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, o.parent)
 	}
 	return t.tracer.Start(ctx, name, append(more, trace.WithSpanKind(kind), trace.WithLinks(o.links...))...)
 }
 
-// linked samples what is linked to something sampled, and leaves the rest to another sampler.
-type linked struct{ sdktrace.Sampler }
+// linkSampler samples spans with a sampled link and leaves the others to another sampler.
+type linkSampler struct{ sdktrace.Sampler }
 
 // ShouldSample implements sdktrace.Sampler.
-func (l linked) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
+func (l linkSampler) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
 	for _, link := range p.Links {
 		if link.SpanContext.IsSampled() {
 			return sdktrace.SamplingResult{Decision: sdktrace.RecordAndSample}

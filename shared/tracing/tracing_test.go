@@ -24,28 +24,31 @@ const (
 
 func newTracing(ratio float64) (*Tracing, *tracetest.InMemoryExporter) {
 	out := tracetest.NewInMemoryExporter()
-	return New(Config{Service: "edge", Ratio: ratio}, sdktrace.NewSimpleSpanProcessor(out)), out
+	return NewWithProcessor(Config{Service: "edge", Ratio: ratio}, sdktrace.NewSimpleSpanProcessor(out)), out
 }
 
-func TestServerSpansFollowTheirSender(t *testing.T) {
+func TestServerSpansKeepTheSendersDecision(t *testing.T) {
 	t.Parallel()
 	f := func(ratio float64, sent string, spans int, flags string) {
 		t.Helper()
 		tracing, out := newTracing(ratio)
-		span := tracing.Server(sent)
+		span := tracing.StartServer(sent)
 		passed := span.Traceparent()
 		span.EndRequest("recordStorefrontSignals", 202)
-		if got := len(out.GetSpans()); got != spans || !strings.HasSuffix(passed, flags) || flags == "" && passed != "" {
+		if got := len(out.GetSpans()); got != spans || !strings.HasSuffix(passed, flags) || flags == "" &&
+			passed != "" {
 			t.Errorf("ratio %v, %q: %d spans, passed on %q", ratio, sent, got, passed)
 		}
-		if _, ok := parse(passed); passed != "" && !ok {
+		if _, ok := ParseTraceparent(passed); passed != "" && !ok {
 			t.Errorf("%q is no traceparent", passed)
 		}
-		if sent == sampled && (passed[:36] != sampled[:36] || passed == sampled || out.GetSpans()[0].Parent.SpanID().String() != sampled[36:52]) {
+		if sent == sampled &&
+			(passed[:36] != sampled[:36] || passed == sampled ||
+				out.GetSpans()[0].Parent.SpanID().String() != sampled[36:52]) {
 			t.Errorf("%q does not go on from %q", passed, sent)
 		}
 	}
-	f(0, "", 0, "") // nobody has seen it, so nobody is told
+	f(0, "", 0, "") // unsampled and without a parent: not passed on
 	f(1, "", 1, "-01")
 	f(0, sampled, 1, "-01")
 	f(1, unsampled, 0, "-00")
@@ -53,76 +56,81 @@ func TestServerSpansFollowTheirSender(t *testing.T) {
 	f(0, "rubbish", 0, "")
 }
 
-func TestARequestsSpanHasItsOutcome(t *testing.T) {
+func TestRequestSpanHasOperationAndStatus(t *testing.T) {
 	t.Parallel()
 	tracing, out := newTracing(1)
-	tracing.Server("").EndRequest("getHealth", 503)
+	tracing.StartServer("").EndRequest("getHealth", 503)
 	if s := out.GetSpans()[0]; s.Name != "getHealth" || s.Status.Code != codes.Error {
 		t.Errorf("%+v", s)
 	}
 }
 
-// Work for one trace goes on with it; work for several links to those that are sampled.
-func TestWorkForOneTraceAndForSeveral(t *testing.T) {
+// Work for one trace continues it; work for several traces links to the sampled ones.
+func TestWorkForOneAndForSeveralTraces(t *testing.T) {
 	t.Parallel()
 	tracing, out := newTracing(0)
 	began := time.Now().Add(-time.Second)
-	tracing.Stored("one", began, []string{sampled, sampled, "", "rubbish"})
-	tracing.Stored("several", began, []string{sampled, unsampled, other, sampled})
-	tracing.Stored("nobody", began, []string{unsampled, ""})
-	tracing.Stored("nothing", began, nil)
-	ctx, end := tracing.Call(t.Context(), "call", []string{sampled})
+	tracing.RecordConsumer("one", began, []string{sampled, sampled, "", "rubbish"})
+	tracing.RecordConsumer("several", began, []string{sampled, unsampled, other, sampled})
+	tracing.RecordConsumer("unsampled", began, []string{unsampled, ""})
+	tracing.RecordConsumer("nothing", began, nil)
+	ctx, end := tracing.StartClient(t.Context(), "call", []string{sampled})
 	end(errors.New("5xx"))
 	spans := out.GetSpans()
 	if len(spans) != 3 {
 		t.Fatalf("%+v", spans)
 	}
 	one, several, call := spans[0], spans[1], spans[2]
-	if one.SpanContext.TraceID().String() != sampled[3:35] || one.Parent.SpanID().String() != sampled[36:52] || len(one.Links) != 0 || !one.StartTime.Equal(began) {
+	if one.SpanContext.TraceID().String() != sampled[3:35] ||
+		one.Parent.SpanID().String() != sampled[36:52] || len(one.Links) != 0 || !one.StartTime.Equal(began) {
 		t.Errorf("%+v", one)
 	}
-	if several.Parent.IsValid() || len(several.Links) != 2 || several.SpanContext.TraceID() == one.SpanContext.TraceID() {
+	if several.Parent.IsValid() || len(several.Links) != 2 ||
+		several.SpanContext.TraceID() == one.SpanContext.TraceID() {
 		t.Errorf("%+v", several)
 	}
 	passed := TraceparentOf(ctx)
-	if passed != format(call.SpanContext) || passed[:36] != sampled[:36] || call.Status.Code != codes.Error || call.Status.Description != "5xx" {
+	if passed != format(call.SpanContext) || passed[:36] != sampled[:36] ||
+		call.Status.Code != codes.Error || call.Status.Description != "5xx" {
 		t.Errorf("passed on %q by %+v", passed, call)
 	}
 }
 
-// Nobody sees the work: what the one trace brought is passed on as it is, and of several nothing.
-func TestWithoutTracingTracesArePassedOn(t *testing.T) {
+// Without a sampled trace the traceparent of a single trace is passed on unchanged, and none of several.
+func TestTraceparentsArePassedOnWithoutTracing(t *testing.T) {
 	t.Parallel()
-	none := Open(Config{})
+	none := New(Config{})
 	if none != nil {
 		t.Fatal("tracing without an endpoint")
 	}
 	on, out := newTracing(1)
 	for _, tracing := range []*Tracing{none, on} {
-		for want, sent := range map[string][]string{unsampled: {unsampled, unsampled}, "": {unsampled, strings.Replace(unsampled, "0a", "1a", 1)}} {
-			ctx, end := tracing.Call(t.Context(), "call", sent)
+		for want, sent := range map[string][]string{unsampled: {unsampled, unsampled},
+			"": {unsampled, strings.Replace(unsampled, "0a", "1a", 1)}} {
+			ctx, end := tracing.StartClient(t.Context(), "call", sent)
 			end(nil)
 			if got := TraceparentOf(ctx); got != want {
 				t.Errorf("%q: passed on %q, want %q", sent, got, want)
 			}
 		}
 	}
-	ctx, end := none.Call(t.Context(), "call", []string{sampled})
+	ctx, end := none.StartClient(t.Context(), "call", []string{sampled})
 	end(nil)
-	span := none.Server(sampled)
+	span := none.StartServer(sampled)
 	span.EndRequest("x", 500)
-	none.Stored("x", time.Now(), []string{sampled})
-	if TraceparentOf(ctx) != sampled || span.Traceparent() != "" || none.Stop(context.Background()) != nil || len(out.GetSpans()) != 0 {
+	none.RecordConsumer("x", time.Now(), []string{sampled})
+	if TraceparentOf(ctx) != sampled || span.Traceparent() != "" || none.Stop(context.Background()) != nil ||
+		len(out.GetSpans()) != 0 {
 		t.Error("there is something")
 	}
 }
 
-// TestOffCostsNothing: no allocation where nothing is configured and nothing came.
+// TestOffCostsNothing: no allocation without an endpoint and without a traceparent.
 func TestOffCostsNothing(t *testing.T) {
 	var none *Tracing
 	ctx := t.Context()
 	if n := testing.AllocsPerRun(100, func() {
-		span := none.Server("")
+		span := none.StartServer("")
 		if span.Traceparent() != "" || TraceparentOf(WithTraceparent(ctx, span.Traceparent())) != "" {
 			t.Error("there is something")
 		}
@@ -133,16 +141,18 @@ func TestOffCostsNothing(t *testing.T) {
 }
 
 func FuzzTraceparent(f *testing.F) {
-	for _, s := range []string{sampled, unsampled, "", "rubbish", strings.Replace(sampled, "-01", "-ff", 1), strings.ToUpper(sampled)} {
+	for _, s := range []string{sampled, unsampled, "", "rubbish", strings.Replace(sampled, "-01", "-ff", 1),
+		strings.ToUpper(sampled)} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		c, ok := parse(s)
+		c, ok := ParseTraceparent(s)
 		if !ok {
 			return
 		}
-		again, ok := parse(format(c))
-		if !ok || again.TraceID() != c.TraceID() || again.SpanID() != c.SpanID() || again.IsSampled() != c.IsSampled() {
+		again, ok := ParseTraceparent(format(c))
+		if !ok || again.TraceID() != c.TraceID() || again.SpanID() != c.SpanID() ||
+			again.IsSampled() != c.IsSampled() {
 			t.Errorf("%q became %q", s, format(c))
 		}
 	})

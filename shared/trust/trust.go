@@ -1,8 +1,9 @@
-// Package trust owns which authorities a process believes: the public ones that are compiled in, and beside them what the system names,
-// in SSL_CERT_FILE and SSL_CERT_DIR too.
+// Package trust owns the certificate authorities that a process trusts: the public ones that are compiled in,
+// and those of the system, including SSL_CERT_FILE and SSL_CERT_DIR.
 //
-// By itself the standard library takes either: a cluster's own authority would push the public ones out, and a service that speaks to
-// both a database of the cluster and a shop's platform needs both. It refuses to take away: an authority of the system stays.
+// The standard library uses either: the private authority of a cluster would replace the public ones, and a
+// service that speaks to a database of the cluster and to the platform of a shop needs both. Authorities of
+// the system are never removed.
 package trust
 
 import (
@@ -11,9 +12,10 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// Public adds the public authorities to those of the system, for every connection of the process. A program calls it once, before its
-// first connection, and has the line `//go:debug x509usefallbackroots=1`: without it the system's alone count where there are some.
-func Public() { x509.SetFallbackRoots(authorities()) }
+// UsePublicRoots adds the public authorities to those of the system, for all connections of the process. A
+// program calls it once, before its first connection, and has the line `//go:debug x509usefallbackroots=1`;
+// without it the roots of the system are used alone where there are any.
+func UsePublicRoots() { x509.SetFallbackRoots(authorities()) }
 
 func authorities() *x509.CertPool {
 	pool, err := x509.SystemCertPool()
@@ -23,7 +25,7 @@ func authorities() *x509.CertPool {
 	for root := range bundle.Roots() {
 		cert, err := x509.ParseCertificate(root.Certificate)
 		switch {
-		case err != nil: // the bundle's own test reads each
+		case err != nil: // cannot happen: the tests of the bundle parse each
 		case root.Constraint == nil:
 			pool.AddCert(cert)
 		default:

@@ -19,11 +19,11 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// The system's authorities are read once per process, so the test runs itself again, as in the image: no file of the system's own, and a
-// folder with one authority of a cluster.
-func TestAClustersAuthorityAndThePublicOnes(t *testing.T) {
+// The system's authorities are read once per process, so the test runs itself again, as in the image: no file
+// of the system's own, and a folder with one authority of a cluster.
+func TestSystemAndPublicAuthorities(t *testing.T) {
 	if os.Getenv("TRUST_CHILD") != "" {
-		Public()
+		UsePublicRoots()
 		pool, err := x509.SystemCertPool()
 		if err != nil {
 			t.Fatal(err)
@@ -46,7 +46,8 @@ func TestAClustersAuthorityAndThePublicOnes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := cert.Verify(x509.VerifyOptions{CurrentTime: cert.NotBefore.Add(time.Hour), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err == nil {
+			if _, err := cert.Verify(x509.VerifyOptions{CurrentTime: cert.NotBefore.Add(time.Hour),
+				KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err == nil {
 				public++
 			}
 		}
@@ -59,17 +60,21 @@ func TestAClustersAuthorityAndThePublicOnes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "cluster"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "cluster"},
+		NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:  time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), "TRUST_CHILD="+file, "SSL_CERT_FILE=/nonexistent", "SSL_CERT_DIR="+dir, "GODEBUG=x509usefallbackroots=1")
+	cmd.Env = append(os.Environ(), "TRUST_CHILD="+file, "SSL_CERT_FILE=/nonexistent", "SSL_CERT_DIR="+dir,
+		"GODEBUG=x509usefallbackroots=1")
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "public ") || strings.Contains(string(out), "public 0,") {
 		t.Errorf("%v\n%s", err, out)

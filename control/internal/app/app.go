@@ -1,5 +1,5 @@
-// Package app wires control: it is the only package that knows every concrete type, and it owns the order in which parts
-// start and stop. It refuses to hold rules.
+// Package app wires control. It is the only package that knows every concrete type, and it owns the order in
+// which parts start and stop. It has no rules of its own.
 package app
 
 import (
@@ -12,30 +12,29 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	goredis "github.com/redis/go-redis/v9"
 
-	"storefront.internal/control/internal/census"
 	"storefront.internal/control/internal/connection"
-	"storefront.internal/control/internal/erasure"
 	"storefront.internal/control/internal/httpapi"
 	"storefront.internal/control/internal/ingest"
 	"storefront.internal/control/internal/installation"
 	"storefront.internal/control/internal/jobs"
 	"storefront.internal/control/internal/observation"
+	"storefront.internal/control/internal/outbound"
 	"storefront.internal/control/internal/postgres"
-	"storefront.internal/control/internal/queueview"
 	"storefront.internal/control/internal/redis"
-	"storefront.internal/control/internal/reseal"
+	"storefront.internal/control/internal/seal"
+	"storefront.internal/control/internal/stats"
 	"storefront.internal/control/internal/storekeys"
 	"storefront.internal/control/internal/webhook"
 	"storefront.internal/shared/deliveries"
 	"storefront.internal/shared/pg"
-	"storefront.internal/shared/pools"
+	"storefront.internal/shared/poolmetrics"
 	"storefront.internal/shared/problem"
 	"storefront.internal/shared/service"
 	"storefront.internal/shared/telemetry"
 	"storefront.internal/shared/tracing"
 )
 
-// App is a control that is wired and not yet running.
+// App is a control process that is wired and does not run yet.
 type App struct {
 	logger  *slog.Logger
 	pool    *pgxpool.Pool
@@ -43,15 +42,13 @@ type App struct {
 	admin   *telemetry.Admin
 	server  *listener
 	keys    *storekeys.Publisher
-	items   *observation.Publisher
-	census  *census.Census
+	stats   *stats.Collector
 	runner  *jobs.Runner
 	seals   *sealCheck
 	tracing *tracing.Tracing
-	silent  *webhook.SilenceWatch
 }
 
-// New wires control. Nothing is connected or bound before Run.
+// New wires control. It opens no connection and no port before Run.
 func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 	principals, err := cfg.principals()
 	if err != nil {
@@ -61,7 +58,13 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	secrets, providers, err := cfg.mount()
+	secrets, err := cfg.secrets()
+	if err != nil {
+		return nil, err
+	}
+	registry := telemetry.NewRegistry("control")
+	metrics := newMetrics(registry)
+	providers, err := cfg.registry(metrics.outbound)
 	if err != nil {
 		return nil, err
 	}
@@ -74,27 +77,29 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 		pool.Close()
 		return nil, err
 	}
-	tracer := tracing.Open(tracing.Config{Endpoint: cfg.TraceEndpoint, Ratio: cfg.TraceRatio, Service: "control", Version: telemetry.Version(), Logger: logger})
-	registry := telemetry.NewRegistry("control")
-	metrics := newMetrics(registry)
+	tracer := cfg.tracer(logger)
 	client := redis.Open(cfg.Redis)
 	watchPools(registry, pool, client)
 	store := postgres.New(pool, inserter)
-	archive := postgres.NewCatalog(pool, inserter, metrics.catalog)
-	parts := connectorParts{&cfg, pool, inserter, archive, sealer, metrics, logger}
-	connectors := newConnectors(parts, secrets, providers)
-	items := observation.NewPublisher(archive, redis.NewItems(client, cfg.RedisPrefix), metrics.observations, logger)
+	catalog := postgres.NewCatalog(pool, inserter, metrics.catalog)
+	archive := postgres.NewArchive(pool)
+	connectors := newConnectors(connectorConfig{
+		cfg: &cfg, pool: pool, jobs: inserter, catalog: catalog, secrets: secrets, providers: providers,
+		sealer: sealer, metrics: metrics, logger: logger,
+	})
+	items := observation.NewPublisher(catalog, redis.NewItems(client, cfg.RedisPrefix), metrics.observations)
 	publisher := storekeys.NewPublisher(store, redis.NewKeys(client, cfg.RedisPrefix), metrics.keys, logger)
 	handler := httpapi.New(httpapi.Config{
-		Principals:    principals,
-		Keys:          storekeys.New(storekeys.Config{Store: store, Sealer: sealer, Publisher: publisher, Logger: logger, Now: time.Now}),
+		Principals: principals,
+		Keys: storekeys.New(storekeys.Config{Store: store, Sealer: sealer, Publisher: publisher,
+			Logger: logger, Now: time.Now}),
 		Connections:   connection.New(store, []byte(cfg.ConnectorPepper.Reveal()), time.Now),
 		Installations: connectors.installations,
-		Loads:         connectors.loads,
-		Webhooks:      connectors.receiver(parts),
-		Observations:  observation.New(archive, metrics.observations, time.Now),
-		Erasures:      erasure.New(postgres.NewErasures(pool)),
-		Queue:         queueview.New(postgres.NewQueue(deliveries.NewStore(pool))),
+		Bootstraps:    connectors.bootstraps,
+		Webhooks:      connectors.webhooks,
+		Observations:  observation.New(catalog, archive, metrics.observations, time.Now),
+		Erasures:      postgres.NewPrivacy(pool),
+		Queue:         postgres.NewQueue(deliveries.NewStore(pool)),
 		Problems:      problem.New(cfg.ErrorsBase),
 		Metrics:       metrics.http,
 		Tracing:       tracer,
@@ -107,54 +112,63 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 		pool:   pool,
 		redis:  client,
 		keys:   publisher,
-		items:  items,
-		census: census.New(store, logger, registry),
+		stats: stats.New(stats.Config{
+			Store: store, Providers: providers.Names(), SilentAfter: cfg.SilentAfter, Logger: logger,
+		}, registry),
 		runner: jobs.NewRunner(jobs.Config{
-			Pool: pool, Keys: publisher, Items: items, Recomposer: archive, Archive: archive, Retention: cfg.retention(), Logger: logger,
-			Installs: connectors.work,
-			Shops:    connectors.shopWork(parts),
-			Metrics:  metrics.jobs,
+			Pool: pool, Keys: publisher, Items: items, Recomposer: catalog, Archive: archive,
+			Retention: cfg.retention(), Logger: logger,
+			Installs: connectors.installWork, Shops: connectors.shopWork, Metrics: metrics.jobs,
 		}),
 		tracing: tracer,
 		seals:   &sealCheck{store: store, sealer: sealer},
-		silent:  connectors.silence(parts),
 		server:  newListener(cfg.Listen, httpapi.NewServer(handler, logger)),
 		admin: telemetry.NewAdmin(telemetry.AdminConfig{
-			Listen: cfg.AdminListen, Gatherer: registry, Logger: logger, Service: "control", Pprof: cfg.AdminPprof,
+			Listen: cfg.AdminListen, Gatherer: registry, Logger: logger,
+			Service: "control", Pprof: cfg.AdminPprof,
 		}),
 	}
 	a.readiness()
 	return a, nil
 }
 
-// metrics are those of every package of control.
+func (c *Config) tracer(logger *slog.Logger) *tracing.Tracing {
+	return tracing.New(tracing.Config{Endpoint: c.TraceEndpoint, Ratio: c.TraceRatio, Service: "control",
+		Version: telemetry.Version(), Logger: logger})
+}
+
+// metrics are the metrics of every package.
 type metrics struct {
 	http          *httpapi.Metrics
 	keys          *storekeys.Metrics
 	observations  *observation.Metrics
 	catalog       *postgres.Metrics
 	installations *installation.Metrics
-	seals         *reseal.Metrics
+	seals         *seal.Metrics
 	ingest        *ingest.Metrics
 	webhooks      *webhook.Metrics
 	jobs          *jobs.Metrics
+	outbound      *outbound.Metrics
 }
 
 func newMetrics(r prometheus.Registerer) metrics {
 	return metrics{
-		http: httpapi.NewMetrics(r), keys: storekeys.NewMetrics(r), observations: observation.NewMetrics(r), catalog: postgres.NewMetrics(r),
-		installations: installation.NewMetrics(r), seals: reseal.NewMetrics(r),
+		http: httpapi.NewMetrics(r), keys: storekeys.NewMetrics(r), observations: observation.NewMetrics(r),
+		catalog:       postgres.NewMetrics(r),
+		installations: installation.NewMetrics(r), seals: seal.NewMetrics(r),
 		ingest: ingest.NewMetrics(r), webhooks: webhook.NewMetrics(r), jobs: jobs.NewMetrics(r),
+		outbound: outbound.NewMetrics(r),
 	}
 }
 
-// watchPools shows the pools; both may be nil where nothing is collected.
+// watchPools registers the metrics of the pools; both are nil for the reference.
 func watchPools(r prometheus.Registerer, pool *pgxpool.Pool, client goredis.UniversalClient) {
-	r.MustRegister(pools.NewPostgres("control", map[string]*pgxpool.Pool{"control": pool}), pools.NewRedis(client))
+	r.MustRegister(poolmetrics.NewPostgres("control", map[string]*pgxpool.Pool{"control": pool}),
+		poolmetrics.NewRedis(client))
 }
 
-// Run serves until a signal or the end of the context, and then drains: no new connections, requests in flight end, then
-// the jobs in flight, then the pools.
+// Run serves until a signal or the end of the context. Then it drains: no new requests, running requests end,
+// running jobs end, the pools close.
 func (a *App) Run(ctx context.Context) error {
 	g := service.New(service.Config{Logger: a.logger})
 	g.Add("stores", nil, func(context.Context) error {
@@ -164,12 +178,11 @@ func (a *App) Run(ctx context.Context) error {
 	g.Add("operations port", a.admin.Start, a.admin.Stop)
 	g.Add("tracing", nil, a.tracing.Stop)
 	g.Add("sealed secrets", a.checkSeals, nil)
-	g.Loop("jobs", a.runner.Run)
-	g.Loop("key sweep", a.keys.Run)
-	g.Loop("catalog figures", a.items.Run)
-	g.Loop("census", a.census.Run)
-	g.Loop("silence of shops", a.silent.Run)
-	g.Add("internal surface", func(ctx context.Context) error { return a.server.start(ctx, g.Fail) }, a.server.stop)
+	g.AddLoop("jobs", a.runner.Run)
+	g.AddLoop("key sweep", a.keys.Run)
+	g.AddLoop("stats", a.stats.Run)
+	g.Add("internal surface", func(ctx context.Context) error { return a.server.start(ctx, g.Fail) },
+		a.server.stop)
 	g.Add("drain", nil, func(context.Context) error {
 		a.admin.SetDraining()
 		return nil
@@ -177,7 +190,7 @@ func (a *App) Run(ctx context.Context) error {
 	return g.Run(ctx)
 }
 
-// checkSeals refuses to start without a key that stored secrets need. While PostgreSQL is away control starts, and is
+// checkSeals fails without a key that stored secrets need. While PostgreSQL is down, control starts and is
 // not ready before the check has passed.
 func (a *App) checkSeals(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -187,7 +200,7 @@ func (a *App) checkSeals(ctx context.Context) error {
 		return err
 	}
 	if err != nil {
-		a.logger.Warn("sealed secrets are not checked yet", "error", err.Error())
+		a.logger.Warn("sealed secrets cannot be checked yet", "error", err.Error())
 	}
 	return nil
 }

@@ -11,7 +11,8 @@ import (
 	"storefront.internal/shared/settings"
 )
 
-// TestNoCanaryInLogsAndMetrics runs the operations with real secrets, at debug level and without the log's redaction.
+// TestNoCanaryInLogsAndMetrics runs the operations with real secrets, at debug level and without the log's
+// redaction.
 func TestNoCanaryInLogsAndMetrics(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -20,18 +21,21 @@ func TestNoCanaryInLogsAndMetrics(t *testing.T) {
 	b.list(con)
 	var rotated struct{ Token string }
 	b.call("POST", "/connections/"+con+"/token", connectorToken, "").decode(t, &rotated)
-	b.call("POST", "/connections", connectorToken, `{"external_store_id":"canary-store","store_profile":{"name":"canary-name"}}`)
+	b.call("POST", "/connections", connectorToken,
+		`{"external_store_id":"canary-store","store_profile":{"name":"canary-name"}}`)
 	b.call("DELETE", "/connections/"+con+"/api-keys/"+k.ID, backendToken, "")
 	b.call("GET", "/brain-interactions/queue", engineToken, "")
 	_, metrics := b.admin(b.app, "/metrics")
 	for place, text := range map[string]string{"log": b.log.String(), "metrics": metrics} {
-		for _, secret := range []string{"canary", k.Secret, token, rotated.Token, digestOf(k.Secret), b.keyset} {
+		for _, secret := range []string{"canary", k.Secret, token, rotated.Token,
+			digestOf(k.Secret), b.keyset} {
 			if strings.Contains(text, secret) {
 				t.Errorf("the %s holds %q", place, secret)
 			}
 		}
 	}
-	if !strings.Contains(metrics, `storefront_control_http_request_duration_seconds_count{code="201",operation="issue_key"} 1`) {
+	if !strings.Contains(metrics,
+		`storefront_control_http_request_duration_seconds_count{code="201",operation="issue_key"} 1`) {
 		t.Error("the request is not measured")
 	}
 	var stored string
@@ -50,13 +54,14 @@ func TestConfigurationFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := []string{
-		"CONTROL_DATABASE_URL=postgres://u@h/d", "CONTROL_REDIS_ADDRS=h:1", "CONTROL_ERRORS_BASE=https://e/", "CONTROL_KEYSET=" + string(keyset),
+		"CONTROL_DATABASE_URL=postgres://u@h/d", "CONTROL_REDIS_ADDRS=h:1", "CONTROL_ERRORS_BASE=https://e/",
+		"CONTROL_KEYSET=" + string(keyset),
 		"CONTROL_CONNECTOR_TOKENS=shopify:" + connectorToken,
 	}
 	f := func(name, want string, environ ...string) {
 		t.Helper()
 		var cfg Config
-		err := settings.LoadFrom(Prefix, &cfg, append(slices.Clone(good), environ...))
+		err := settings.Load(Prefix, &cfg, append(slices.Clone(good), environ...))
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
@@ -84,11 +89,15 @@ func TestConfigurationFaults(t *testing.T) {
 	f("no webhook URL", "CONTROL_WEBHOOK_URL", "CONTROL_APP_SECRETS=tiendanube/1:canary-1")
 	f("webhook URL without TLS", "CONTROL_WEBHOOK_URL", "CONTROL_WEBHOOK_URL=http://hooks.test")
 	f("webhook URL with a query", "CONTROL_WEBHOOK_URL", "CONTROL_WEBHOOK_URL=https://hooks.test/?x")
-	f("provider URLs in production", "CONTROL_PRODUCTION", "CONTROL_PROVIDER_URLS=tiendanube=http://127.0.0.1/{store}")
+	f("provider URLs in production", "CONTROL_PRODUCTION",
+		"CONTROL_PROVIDER_URLS=tiendanube=http://127.0.0.1/{store}")
 	f("networks in production", "CONTROL_PRODUCTION", "CONTROL_PROVIDER_NETWORKS=127.0.0.1/32")
-	f("provider URL", "CONTROL_PROVIDER_URLS", "CONTROL_PRODUCTION=false", "CONTROL_PROVIDER_URLS=vtex=http://127.0.0.1/{store}")
-	f("provider URL without store", "CONTROL_PROVIDER_URLS", "CONTROL_PRODUCTION=false", "CONTROL_PROVIDER_URLS=shopify=http://127.0.0.1/")
-	f("network", "CONTROL_PROVIDER_NETWORKS", "CONTROL_PRODUCTION=false", "CONTROL_PROVIDER_NETWORKS=127.0.0.1")
+	f("provider URL", "CONTROL_PROVIDER_URLS", "CONTROL_PRODUCTION=false",
+		"CONTROL_PROVIDER_URLS=vtex=http://127.0.0.1/{store}")
+	f("provider URL without store", "CONTROL_PROVIDER_URLS", "CONTROL_PRODUCTION=false",
+		"CONTROL_PROVIDER_URLS=shopify=http://127.0.0.1/")
+	f("network", "CONTROL_PROVIDER_NETWORKS", "CONTROL_PRODUCTION=false",
+		"CONTROL_PROVIDER_NETWORKS=127.0.0.1")
 	f("listen", "CONTROL_LISTEN", "CONTROL_LISTEN=8081")
 	f("unknown", "CONTROL_BACKEND_TOKEN", "CONTROL_BACKEND_TOKEN=canary")
 }
@@ -103,7 +112,8 @@ func TestCommands(t *testing.T) {
 	}
 	for _, step := range []string{"new", "add", "promote", "retire"} {
 		code, out, _ := run("keyset", step)
-		if _, err := seal.Parse([]byte(out)); code != exitOK || err != nil || strings.Count(out, "\n") != 1 || out == input {
+		if _, err := seal.Parse([]byte(out)); code != exitOK || err != nil ||
+			strings.Count(out, "\n") != 1 || out == input {
 			t.Errorf("keyset %s: %d, %v, %q", step, code, err, out)
 		}
 		input = out
@@ -115,13 +125,15 @@ func TestCommands(t *testing.T) {
 	if code, _, errs := run("serve"); code != exitFailed || !strings.Contains(errs, "CONTROL_DATABASE_URL") {
 		t.Errorf("serve without configuration: %d %s", code, errs)
 	}
-	if code, _, errs := run("migrate", "up"); code != exitFailed || !strings.Contains(errs, "CONTROL_DATABASE_URL") {
+	if code, _, errs := run("migrate", "up"); code != exitFailed ||
+		!strings.Contains(errs, "CONTROL_DATABASE_URL") {
 		t.Errorf("migrate without configuration: %d %s", code, errs)
 	}
 	if code, _, errs := run("frobnicate"); code != exitUsage || !strings.Contains(errs, "migrate up") {
 		t.Errorf("an unknown command: %d %s", code, errs)
 	}
-	for file, args := range map[string][]string{"CONFIG.md": {"reference", "config"}, "METRICS.md": {"reference", "metrics"}} {
+	for file, args := range map[string][]string{"CONFIG.md": {"reference", "config"},
+		"METRICS.md": {"reference", "metrics"}} {
 		_, want, _ := run(args...)
 		got, err := os.ReadFile("../../" + file)
 		if err != nil || string(got) != want {

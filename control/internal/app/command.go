@@ -18,14 +18,16 @@ import (
 )
 
 const usage = `control [serve]          serve the internal surface (default)
-control migrate up       bring the database to this binary's schema; a second migrator waits for the first
-control migrate status   print the schema's versions; exit 1 when they are behind
-control keyset new       print a fresh keyset for CONTROL_KEYSET
-control keyset add       print the keyset of standard input with a fresh key beside the primary one
+control migrate up       migrate the database to this binary's schema; a second migrator waits for the first
+control migrate status   print the schema's versions; exit 1 when they are old
+control keyset new       print a new keyset for CONTROL_KEYSET
+control keyset add       print the keyset of standard input with a new key beside the primary one
 control keyset promote   print it with the newest key as the primary one
-control keyset retire    print it with the primary key alone, once nothing is sealed by another
-control privacy list     print the requests about people's data that are not completed
-control privacy done ID  end a data request that an operator has answered; what the provider sent of it goes
+control keyset retire    print it with the primary key alone, once no secret is sealed by another
+control privacy list     print the requests about personal data that are not completed
+control privacy done ID  complete a data request that an operator answered, and delete its webhook
+control privacy approve ID  redact all orders that a held redaction matches
+control privacy refuse ID   complete a held redaction with only the orders that it names
 control reference config print the table of CONFIG.md
 control reference metrics print the table of METRICS.md
 `
@@ -52,8 +54,8 @@ func Main(ctx context.Context, args, environ []string, in io.Reader, out, errs i
 		"reference config":  func() error { return emit(out, ConfigReference()) },
 		"reference metrics": func() error { return emit(out, MetricsReference()) },
 	}
-	if len(args) == 3 && args[0] == "privacy" && args[1] == "done" {
-		commands[strings.Join(args, " ")] = func() error { return endPrivacyRequest(ctx, environ, args[2], out) }
+	if command := privacyCommand(ctx, environ, args, out); command != nil {
+		commands[strings.Join(args, " ")] = command
 	}
 	run, ok := commands[strings.Join(args, " ")]
 	if !ok {
@@ -69,11 +71,11 @@ func Main(ctx context.Context, args, environ []string, in io.Reader, out, errs i
 
 func serve(ctx context.Context, environ []string, logs io.Writer) error {
 	var cfg Config
-	if err := settings.LoadFrom(Prefix, &cfg, environ); err != nil {
+	if err := settings.Load(Prefix, &cfg, environ); err != nil {
 		return err
 	}
 	log := telemetry.NewLogger(logs, cfg.LogLevel, "control")
-	if limit := service.LeaveHeadroom(); limit > 0 {
+	if limit := service.ApplyMemoryHeadroom(); limit > 0 {
 		log.Info("memory limit", "bytes", limit)
 	}
 	goredis.SetLogger(telemetry.DriverLog{Logger: log, Driver: "redis"}) // one per process, so not New's
@@ -84,7 +86,7 @@ func serve(ctx context.Context, environ []string, logs io.Writer) error {
 	return a.Run(ctx)
 }
 
-// MigrateUp brings the schemas of a database and River's tables to this binary's version.
+// MigrateUp migrates the schemas of a database and River's tables to the versions of this binary.
 func MigrateUp(ctx context.Context, url string) error {
 	if err := migrations.Up(ctx, url); err != nil {
 		return err
@@ -105,7 +107,8 @@ func migrateStatus(ctx context.Context, environ []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	pool, err := pg.Open(ctx, settings.Postgres{DatabaseURL: cfg.DatabaseURL, MaxConns: 2}, "storefront-migrate")
+	pool, err := pg.Open(ctx, settings.Postgres{DatabaseURL: cfg.DatabaseURL, MaxConns: 2},
+		"storefront-migrate")
 	if err != nil {
 		return err
 	}
@@ -115,7 +118,7 @@ func migrateStatus(ctx context.Context, environ []string, out io.Writer) error {
 		name string
 		read func() (int64, int64, error)
 	}{
-		{"schema", func() (int64, int64, error) { return migrations.VersionOf(ctx, pool) }},
+		{"schema", func() (int64, int64, error) { return migrations.Version(ctx, pool) }},
 		{"job schema", func() (int64, int64, error) { return jobs.Version(ctx, pool) }},
 	} {
 		current, want, err := line.read()

@@ -24,17 +24,17 @@ type Config struct {
 	Providers
 	Listen          string          `envconfig:"LISTEN" default:":8081" desc:"address of the internal surface"`
 	ErrorsBase      string          `envconfig:"ERRORS_BASE" required:"true" desc:"prefix of a problem's type: a URL that ends with /"`
-	Keyset          settings.Secret `envconfig:"KEYSET" desc:"Tink keyset in JSON that seals secrets at rest, made by control keyset new; this or the file is required. A rotation is control keyset add, then promote, then retire when storefront_control_sealed_secrets shows none under an older key; every process has each keyset before the next"`
+	Keyset          settings.Secret `envconfig:"KEYSET" desc:"Tink keyset in JSON that seals secrets at rest, made by control keyset new; this or the file is required. To rotate: control keyset add, then promote, then retire when storefront_control_sealed_secrets shows none under an older key; every process must have each keyset before the next step"`
 	KeysetFile      string          `envconfig:"KEYSET_FILE" desc:"path of a file with the keyset"`
 	ConnectorTokens settings.Secret `envconfig:"CONNECTOR_TOKENS" required:"true" desc:"connector principals, provider:token[|next token], separated by commas; each token at least 32 characters"`
 	BackendTokens   settings.Secret `envconfig:"BACKEND_TOKENS" desc:"backend principal, token[|next token]; empty: its routes are not mounted"`
 	EngineTokens    settings.Secret `envconfig:"ENGINE_TOKENS" desc:"engine principal, token[|next token]; empty: its routes are not mounted"`
 	ConnectorPepper settings.Secret `envconfig:"CONNECTOR_PEPPER" desc:"pepper of custom connectors' tokens, at least 32 characters; empty: custom connectors are off"`
-	BodyBudget      int64           `envconfig:"BODY_BUDGET" default:"134217728" desc:"bytes of operation 4's bodies that the process buffers at a time, at least 33554432 (one body); what finds it spent is answered with a 503. Working on a body takes several times its size"`
-	ArchiveDays     int             `envconfig:"ARCHIVE_DAYS" default:"0" desc:"days after which archived observations, quarantined ones too, and with them snapshots are dropped, at least 31; 0 keeps them"`
+	BodyBudget      int64           `envconfig:"BODY_BUDGET" default:"134217728" desc:"bytes of request bodies of deliver_observations and deliver_webhook that the process buffers at a time, at least 33554432 (one body); a request that exceeds it gets a 503. Work on a body takes several times its size"`
+	ArchiveDays     int             `envconfig:"ARCHIVE_DAYS" default:"0" desc:"days after which archived observations, also quarantined ones, and their snapshots are dropped, at least 31; 0 keeps them"`
 }
 
-// The least that the bounds of the archive and of bodies may be: drop_partitions refuses the last thirty days.
+// The smallest budget, and the bounds of the archive: drop_partitions does not drop the last thirty days.
 const (
 	minBodyBudget  = 32 << 20
 	minArchiveDays = 31
@@ -46,35 +46,40 @@ func (c *Config) retention() time.Duration { return time.Duration(c.ArchiveDays)
 // minPepper is the shortest pepper, in bytes.
 const minPepper = 32
 
-// Validate implements the check that settings.Load calls. No fault quotes a value.
+// Validate implements the check that settings.Load calls. No error quotes a value.
 func (c *Config) Validate() []error {
 	faults := settings.Listen("LISTEN", c.Listen)
-	if u, err := url.Parse(c.ErrorsBase); err != nil || u.Scheme == "" || u.Host == "" || !strings.HasSuffix(c.ErrorsBase, "/") {
-		faults = append(faults, settings.Faultf("ERRORS_BASE", "must be an absolute URL that ends with /"))
+	if u, err := url.Parse(c.ErrorsBase); err != nil || u.Scheme == "" || u.Host == "" ||
+		!strings.HasSuffix(c.ErrorsBase, "/") {
+		faults = append(faults, settings.Errorf("ERRORS_BASE", "must be an absolute URL that ends with /"))
 	}
 	if (c.Keyset == "") == (c.KeysetFile == "") {
-		faults = append(faults, settings.Faultf("KEYSET", "set either this or %s_KEYSET_FILE", Prefix))
+		faults = append(faults, settings.Errorf("KEYSET", "set either this or %s_KEYSET_FILE", Prefix))
 	} else if _, err := c.sealer(); err != nil {
-		faults = append(faults, settings.Faultf("KEYSET", "%v", err))
+		faults = append(faults, settings.Errorf("KEYSET", "%v", err))
 	}
 	if _, err := c.principals(); err != nil {
-		faults = append(faults, settings.Faultf("CONNECTOR_TOKENS", "(with %[1]s_BACKEND_TOKENS, %[1]s_ENGINE_TOKENS) %[2]v", Prefix, err))
+		faults = append(faults, settings.Errorf("CONNECTOR_TOKENS",
+			"(with %[1]s_BACKEND_TOKENS, %[1]s_ENGINE_TOKENS) %[2]v", Prefix, err))
 	}
 	if n := len(c.ConnectorPepper); n > 0 && n < minPepper {
-		faults = append(faults, settings.Faultf("CONNECTOR_PEPPER", "must be empty or at least %d characters", minPepper))
+		faults = append(faults, settings.Errorf("CONNECTOR_PEPPER",
+			"must be empty or at least %d characters", minPepper))
 	}
 	if c.BodyBudget < minBodyBudget {
-		faults = append(faults, settings.Faultf("BODY_BUDGET", "must be at least %d", minBodyBudget))
+		faults = append(faults, settings.Errorf("BODY_BUDGET", "must be at least %d", minBodyBudget))
 	}
 	if c.ArchiveDays != 0 && (c.ArchiveDays < minArchiveDays || c.ArchiveDays > maxArchiveDays) {
-		faults = append(faults, settings.Faultf("ARCHIVE_DAYS", "must be 0, or %d to %d", minArchiveDays, maxArchiveDays))
+		faults = append(faults, settings.Errorf("ARCHIVE_DAYS", "must be 0, or %d to %d",
+			minArchiveDays, maxArchiveDays))
 	}
 	return faults
 }
 
 func (c *Config) principals() (*principal.Keyring, error) {
 	return principal.Parse(principal.Tokens{
-		Connectors: c.ConnectorTokens.Reveal(), Backend: c.BackendTokens.Reveal(), Engine: c.EngineTokens.Reveal(),
+		Connectors: c.ConnectorTokens.Reveal(), Backend: c.BackendTokens.Reveal(),
+		Engine: c.EngineTokens.Reveal(),
 	})
 }
 
@@ -89,12 +94,12 @@ func (c *Config) sealer() (*seal.Sealer, error) {
 	return seal.Parse(keyset)
 }
 
-// MigrateConfig is what `control migrate` reads: its URL is of a role that owns the schemas, not of the service's role.
+// MigrateConfig is what `control migrate` reads. Its URL is of the role that owns the schemas.
 type MigrateConfig struct {
 	DatabaseURL settings.Secret `envconfig:"DATABASE_URL" required:"true"`
 }
 
-// loadMigrate reads its one variable and leaves the service's own alone.
+// loadMigrate reads its one variable and ignores those of the service.
 func loadMigrate(environ []string) (cfg MigrateConfig, err error) {
 	var own []string
 	for _, pair := range environ {
@@ -102,7 +107,7 @@ func loadMigrate(environ []string) (cfg MigrateConfig, err error) {
 			own = append(own, pair)
 		}
 	}
-	if err := settings.LoadFrom(Prefix, &cfg, own); err != nil {
+	if err := settings.Load(Prefix, &cfg, own); err != nil {
 		return cfg, fmt.Errorf("migrate: %w", err)
 	}
 	return cfg, nil

@@ -9,77 +9,83 @@ import (
 
 	"storefront.internal/control/internal/appsecret"
 	"storefront.internal/control/internal/bootstrap"
+	"storefront.internal/control/internal/ingest"
 	"storefront.internal/control/internal/installation"
 	"storefront.internal/control/internal/jobs"
 	"storefront.internal/control/internal/postgres"
+	"storefront.internal/control/internal/privacy"
 	"storefront.internal/control/internal/provider"
-	"storefront.internal/control/internal/reseal"
 	"storefront.internal/control/internal/seal"
 	"storefront.internal/control/internal/shop"
+	"storefront.internal/control/internal/webhook"
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/ident"
 )
 
 // connectors are the parts that serve shops of providers.
 type connectors struct {
-	secrets       *appsecret.Book
-	providers     *provider.Registry
-	shops         *shop.Shops
 	installations *installation.Service
-	loads         *bootstrap.Service
-	work          *jobs.InstallWork
+	bootstraps    *bootstrap.Service
+	webhooks      *webhook.Service
+	installWork   *jobs.InstallWork
+	shopWork      *jobs.ShopWork
 }
 
-// connectorParts is what they are made of.
-type connectorParts struct {
-	cfg      *Config
-	pool     *pgxpool.Pool
-	inserter *jobs.Inserter
-	archive  *postgres.Catalog
-	sealer   *seal.Sealer
-	metrics  metrics
-	logger   *slog.Logger
-}
-
-// mount reads the configuration of providers.
-func (p *Providers) mount() (*appsecret.Book, *provider.Registry, error) {
-	secrets, err := p.secrets()
-	if err != nil {
-		return nil, nil, err
-	}
-	registry, err := p.registry()
-	return secrets, registry, err
+// connectorConfig is what connectors are made of.
+type connectorConfig struct {
+	cfg       *Config
+	pool      *pgxpool.Pool
+	jobs      *jobs.Inserter
+	catalog   *postgres.Catalog
+	secrets   *appsecret.Keyring
+	providers *provider.Registry
+	sealer    *seal.Sealer
+	metrics   metrics
+	logger    *slog.Logger
 }
 
 // newConnectors wires the connectors.
-func newConnectors(p connectorParts, secrets *appsecret.Book, providers *provider.Registry) connectors {
-	store, shopStore := postgres.NewInstallations(p.pool, p.inserter), postgres.NewShops(p.pool, p.inserter)
-	c := connectors{
-		secrets: secrets, providers: providers,
-		shops: shop.New(shopStore, providers, p.sealer),
-		loads: bootstrap.New(p.archive, time.Now),
+func newConnectors(c connectorConfig) connectors {
+	installations, shopStore := postgres.NewInstallations(c.pool, c.jobs), postgres.NewShops(c.pool, c.jobs)
+	runs := postgres.NewBootstraps(c.catalog)
+	shops, bootstraps := shop.New(shopStore, c.providers, c.sealer), bootstrap.New(runs, time.Now)
+	subscriptions := installation.NewSubscriptions(installations, c.secrets, c.cfg.WebhookURL)
+	return connectors{
 		installations: installation.NewService(installation.Config{
-			Store: store, Sealer: p.sealer, Providers: providers, Secrets: secrets, Now: time.Now,
+			Store: installations, Sealer: c.sealer, Providers: c.providers, Secrets: c.secrets, Now: time.Now,
 		}),
+		bootstraps: bootstraps,
+		webhooks: webhook.New(postgres.NewWebhooks(c.pool, c.jobs), c.providers, c.secrets,
+			c.metrics.webhooks, time.Now),
+		installWork: &jobs.InstallWork{
+			Runner: installation.NewRunner(installation.RunnerConfig{
+				Store: installations, Shops: shops, Bootstraps: firstRuns{bootstraps},
+				Subscriptions: subscriptions,
+				Metrics:       c.metrics.installations, Logger: c.logger,
+			}),
+			Scheduler: installations,
+			Sweeper: installation.NewSweeper(installations, shops, subscriptions,
+				c.metrics.installations, c.logger),
+			Seals: seal.NewResealer(postgres.NewSeals(c.pool), c.sealer, c.metrics.seals, c.logger),
+		},
+		shopWork: &jobs.ShopWork{
+			Refresher:    ingest.New(c.catalog, shops, c.metrics.ingest, time.Now),
+			Checker:      shop.NewChecker(shops, shopStore),
+			Bootstraps:   bootstrap.NewRunner(runs, shops, c.metrics.ingest, time.Now),
+			Scheduler:    runs,
+			Privacy:      privacy.New(postgres.NewPrivacy(c.pool), c.providers, c.logger),
+			CatchUpEvery: c.cfg.CatchUpEvery,
+			ReloadEvery:  c.cfg.ReloadEvery,
+		},
 	}
-	webhooks := installation.NewWebhooks(store, secrets, p.cfg.WebhookURL)
-	c.work = &jobs.InstallWork{
-		Runner: installation.NewRunner(installation.RunnerConfig{
-			Store: store, Shops: c.shops, Loads: firstLoads{c.loads}, Webhooks: webhooks, Metrics: p.metrics.installations, Logger: p.logger,
-		}),
-		Waker:   store,
-		Sweeper: installation.NewSweeper(store, c.shops, webhooks, p.metrics.installations, p.logger),
-		Seals:   reseal.New(postgres.NewSeals(p.pool), p.sealer, p.metrics.seals, p.logger),
-	}
-	return c
 }
 
-// firstLoads opens the load of an installation.
-type firstLoads struct{ loads *bootstrap.Service }
+// firstRuns opens the first bootstrap run of an installation.
+type firstRuns struct{ runs *bootstrap.Service }
 
-// Start implements installation.Loads.
-func (f firstLoads) Start(ctx context.Context, c ident.ConnectionID) error {
-	_, err := f.loads.Open(ctx, c, nil)
+// Start implements installation.Bootstraps.
+func (f firstRuns) Start(ctx context.Context, c ident.ConnectionID) error {
+	_, err := f.runs.OpenRun(ctx, c, nil)
 	if fault.Is(err, fault.BootstrapRunning) {
 		return nil
 	}

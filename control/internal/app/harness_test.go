@@ -22,7 +22,7 @@ import (
 	"storefront.internal/shared/testkit"
 )
 
-// The canaries: none of them may show up in a log line or a metric.
+// The canaries: none of them may appear in a log line or a metric.
 const (
 	connectorToken = "canary-connector-token-0123456789abcdef"
 	backendToken   = "canary-backend-token-0123456789abcdefgh"
@@ -32,7 +32,7 @@ const (
 	pepper         = "canary-pepper-0123456789abcdefghijklmnop"
 )
 
-// bundle is a running control on real stores, under the role that it has in production.
+// bundle is a running control with real PostgreSQL and Redis, under the role of production.
 type bundle struct {
 	t      *testing.T
 	app    *App
@@ -43,7 +43,7 @@ type bundle struct {
 	keyset string
 }
 
-// river names what jobs.Migrate adds to the template of test databases.
+// river names the migrations that jobs.Migrate adds to the template of test databases.
 const river = "river0510"
 
 func newBundle(t *testing.T, change ...func(*Config)) *bundle {
@@ -60,16 +60,19 @@ func startBundle(t *testing.T, superURL, redisAddr, prefix string, change ...fun
 		t.Fatal(err)
 	}
 	var cfg Config
-	err = settings.LoadFrom(Prefix, &cfg, []string{
+	err = settings.Load(Prefix, &cfg, []string{
 		"CONTROL_DATABASE_URL=" + testkit.PostgresAs(t, superURL, "storefront_control"),
 		"CONTROL_DATABASE_MAX_CONNS=8",
 		"CONTROL_REDIS_ADDRS=" + redisAddr, "CONTROL_REDIS_PREFIX=" + prefix,
 		"CONTROL_LISTEN=127.0.0.1:0", "CONTROL_ADMIN_LISTEN=127.0.0.1:0", "CONTROL_LOG_LEVEL=DEBUG",
 		"CONTROL_ERRORS_BASE=https://errors.test/", "CONTROL_KEYSET=" + string(keyset),
 		"CONTROL_CONNECTOR_TOKENS=tiendanube:" + connectorToken, "CONTROL_BACKEND_TOKENS=" + backendToken,
-		"CONTROL_APP_SECRETS=tiendanube/app-1:" + appSecret + ",tiendanube/app-2:" + appSecret + "-2,shopify/app-1:" + appSecret,
-		"CONTROL_WEBHOOK_URL=https://hooks.test/in", "CONTROL_PRODUCTION=false", "CONTROL_PROVIDER_NETWORKS=127.0.0.1/32",
-		"CONTROL_PROVIDER_URLS=tiendanube=http://127.0.0.1:1/{store},shopify=http://127.0.0.1:1/{store},woocommerce=http://127.0.0.1:1/{store}",
+		"CONTROL_APP_SECRETS=tiendanube/app-1:" + appSecret + ",tiendanube/app-2:" + appSecret +
+			"-2,shopify/app-1:" + appSecret,
+		"CONTROL_WEBHOOK_URL=https://hooks.test/in", "CONTROL_PRODUCTION=false",
+		"CONTROL_PROVIDER_NETWORKS=127.0.0.1/32",
+		"CONTROL_PROVIDER_URLS=tiendanube=http://127.0.0.1:1/{store},shopify=http://127.0.0.1:1/{store}," +
+			"woocommerce=http://127.0.0.1:1/{store}",
 		"CONTROL_ENGINE_TOKENS=" + engineToken, "CONTROL_CONNECTOR_PEPPER=" + pepper,
 	})
 	if err != nil {
@@ -94,7 +97,8 @@ func testRedis(t *testing.T) string {
 // run starts a control and stops it when the test ends.
 func (b *bundle) run(cfg Config) *App {
 	b.t.Helper()
-	logger := slog.New(slog.NewJSONHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})) // without redaction
+	// without redaction
+	logger := slog.New(slog.NewJSONHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	a, err := New(b.t.Context(), cfg, logger)
 	if err != nil {
 		b.t.Fatal(err)
@@ -112,7 +116,7 @@ func (b *bundle) run(cfg Config) *App {
 	return a
 }
 
-// eventually waits for what another goroutine or process will do; its bound is for a failure, not for the rule.
+// eventually waits for what another goroutine or process does; its bound only ends a failed test.
 func (b *bundle) eventually(what string, done func() bool) {
 	b.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -146,7 +150,8 @@ func (b *bundle) call(method, path, token, body string) answer {
 
 func (b *bundle) callOn(a *App, method, path, token, body string) answer {
 	b.t.Helper()
-	r, err := http.NewRequestWithContext(b.t.Context(), method, "http://"+a.Addr()+"/internal/v1"+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(b.t.Context(), method, "http://"+a.Addr()+"/internal/v1"+path,
+		strings.NewReader(body))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -164,7 +169,7 @@ func (b *bundle) callOn(a *App, method, path, token, body string) answer {
 	return answer{res.StatusCode, res.Header, string(raw)}
 }
 
-// connect makes a custom connection.
+// connect creates a custom connection.
 func (b *bundle) connect(external string) (connectionID, token string) {
 	b.t.Helper()
 	var got struct {
@@ -210,7 +215,7 @@ func digestOf(secret string) string {
 	return hex.EncodeToString(digest[:])
 }
 
-// ready asks the operations port.
+// ready calls the readiness check of the operations port.
 func (b *bundle) ready(a *App) (status int, body string) {
 	b.t.Helper()
 	return b.admin(a, "/readyz?verbose")
@@ -234,10 +239,11 @@ func (b *bundle) admin(a *App, path string) (status int, body string) {
 	return res.StatusCode, string(raw)
 }
 
-// record is what Redis holds for a secret.
+// record is the record of a secret in Redis.
 func (b *bundle) record(secret string) string {
 	b.t.Helper()
-	got, err := b.redis.Get(b.t.Context(), storekey.RecordName(b.cfg.RedisPrefix, storekey.Digest([]byte(secret)))).Result()
+	got, err := b.redis.Get(b.t.Context(), storekey.RecordName(b.cfg.RedisPrefix,
+		storekey.Digest([]byte(secret)))).Result()
 	if err != nil && !errors.Is(err, goredis.Nil) {
 		b.t.Fatal(err)
 	}

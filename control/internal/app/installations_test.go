@@ -32,7 +32,7 @@ func (b *bundle) install(store, app, token, more string) (installed, int) {
 	return got, a.status
 }
 
-// credential opens what is stored of a connection at the place of another.
+// credential opens the stored credential of a connection with the binding of another.
 func (b *bundle) credential(stored, at string) ([]byte, error) {
 	b.t.Helper()
 	var sealed []byte
@@ -41,7 +41,7 @@ func (b *bundle) credential(stored, at string) ([]byte, error) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return sealer.Open(sealed, shop.CredentialPlace(ident.ConnectionID(at)))
+	return sealer.Open(sealed, shop.CredentialBinding(ident.ConnectionID(at)))
 }
 
 func (b *bundle) text(sql string, args ...any) (out string) {
@@ -53,23 +53,28 @@ func (b *bundle) text(sql string, args ...any) (out string) {
 func TestInstallationAndInstallingAgain(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	first, status := b.install("101", "app-1", accessToken, `,"scope":"read_products","store_profile":{"name":"Shop","currency":"ARS"},`+
-		`"browser_proof_sha256":"`+strings.Repeat("aB", 32)+`","attribution":{"utm_source":"x\u0000"}`)
-	if status != 201 || !first.Created || !ident.Valid(ident.Installation, first.InstallationID) || !ident.Valid(ident.Endpoint, first.EndpointID) {
+	first, status := b.install("101", "app-1", accessToken,
+		`,"scope":"read_products","store_profile":{"name":"Shop","currency":"ARS"},`+
+			`"browser_proof_sha256":"`+strings.Repeat("aB", 32)+`","attribution":{"utm_source":"x\u0000"}`)
+	if status != 201 || !first.Created || !ident.Valid(ident.Installation, first.InstallationID) ||
+		!ident.Valid(ident.Endpoint, first.EndpointID) {
 		t.Fatalf("%d %+v", status, first)
 	}
 	const row = `SELECT concat_ws(' ', provider_app_id, epoch, scope, encode(browser_proof_sha256, 'hex'), attribution) FROM control.installations`
-	if got := b.text(row); got != "app-1 1 read_products "+strings.Repeat("ab", 32)+` {"utm_source":"x\u0000"}` {
+	if got := b.text(row); got != "app-1 1 read_products "+strings.Repeat("ab",
+		32)+` {"utm_source":"x\u0000"}` {
 		t.Errorf("stored %s", got)
 	}
-	if secret, err := b.credential(first.ConnectionID, first.ConnectionID); err != nil || string(secret) != accessToken {
+	if secret, err := b.credential(first.ConnectionID, first.ConnectionID); err != nil ||
+		string(secret) != accessToken {
 		t.Errorf("credential: %v", err)
 	}
 	endpoints := b.text(`SELECT string_agg(endpoint_id, ' ' ORDER BY endpoint_id) FROM control.endpoints WHERE provider_app_id = 'app-1'`)
 	b.exec(`UPDATE control.connections SET state = 'uninstalled'`)
 	b.exec(`DELETE FROM control.credentials`)
 	second, status := b.install("101", "app-2", accessToken+"-2", "")
-	if want := first; status != 200 || second.Created || second.InstallationID != want.InstallationID || second.ConnectionID != want.ConnectionID || second.EndpointID != want.EndpointID {
+	if want := first; status != 200 || second.Created || second.InstallationID != want.InstallationID ||
+		second.ConnectionID != want.ConnectionID || second.EndpointID != want.EndpointID {
 		t.Errorf("again: %d %+v, first %+v", status, second, first)
 	}
 	if got := b.text(row); got != "app-2 2" {
@@ -78,7 +83,8 @@ func TestInstallationAndInstallingAgain(t *testing.T) {
 	if got := b.text(`SELECT string_agg(endpoint_id, ' ' ORDER BY endpoint_id) FROM control.endpoints WHERE provider_app_id = 'app-2'`); got != endpoints {
 		t.Errorf("endpoints %s, were %s", got, endpoints)
 	}
-	if secret, err := b.credential(first.ConnectionID, first.ConnectionID); err != nil || string(secret) != accessToken+"-2" {
+	if secret, err := b.credential(first.ConnectionID, first.ConnectionID); err != nil ||
+		string(secret) != accessToken+"-2" {
 		t.Errorf("credential: %v", err)
 	}
 	if got := b.text(`SELECT state || ' ' || store_profile::text FROM control.connections`); got != `active {"name":"Shop","currency":"ARS"}` {
@@ -90,7 +96,8 @@ func TestInstallationAndInstallingAgain(t *testing.T) {
 	if _, status := b.install("102", "", accessToken, ""); status != 400 {
 		t.Errorf("no app: %d", status)
 	}
-	a := b.call("POST", "/installations", connectorToken, `{"provider":"shopify","provider_app_id":"app-1","external_store_id":"x","access_token":"x"}`)
+	a := b.call("POST", "/installations", connectorToken,
+		`{"provider":"shopify","provider_app_id":"app-1","external_store_id":"x","access_token":"x"}`)
 	if a.status != 422 || !strings.Contains(a.body, "unknown_provider") {
 		t.Errorf("another principal's provider: %d %s", a.status, a.body)
 	}
@@ -146,13 +153,15 @@ func TestConnectionIsShown(t *testing.T) {
 			}
 		}
 		b.call("GET", "/connections/"+got.ConnectionID, connectorToken, "").decode(t, &v)
-		if v.Provider != "tiendanube" || v.External != "101" || v.State != "active" || v.StoreID == "" || v.Installation.ID != got.InstallationID {
+		if v.Provider != "tiendanube" || v.External != "101" || v.State != "active" || v.StoreID == "" ||
+			v.Installation.ID != got.InstallationID {
 			t.Fatalf("%+v", v)
 		}
 		return v.Installation.State == string(installation.StateOpened) && v.Installation.Reason != ""
 	})
 	custom, _ := b.connect("c")
-	if a := b.call("GET", "/connections/"+custom, connectorToken, ""); a.status != 200 || strings.Contains(a.body, "installation") || !strings.Contains(a.body, `"provider":"custom"`) {
+	if a := b.call("GET", "/connections/"+custom, connectorToken, ""); a.status != 200 ||
+		strings.Contains(a.body, "installation") || !strings.Contains(a.body, `"provider":"custom"`) {
 		t.Errorf("custom: %d %s", a.status, a.body)
 	}
 	if a := b.call("GET", "/connections/con_x", connectorToken, ""); a.status != 404 {
@@ -167,15 +176,18 @@ func TestACredentialIsOfItsConnectionAndNowhereElse(t *testing.T) {
 	two, _ := b.install("2", "app-1", accessToken+"-2", "")
 	b.exec(`UPDATE control.credentials a SET sealed = b.sealed FROM control.credentials b WHERE a.connection_id <> b.connection_id`)
 	for _, c := range []installed{one, two} {
-		if _, err := b.credential(c.ConnectionID, c.ConnectionID); err == nil || strings.Contains(err.Error(), "canary") {
+		if _, err := b.credential(c.ConnectionID, c.ConnectionID); err == nil ||
+			strings.Contains(err.Error(), "canary") {
 			t.Errorf("a swapped credential: %v", err)
 		}
 	}
-	if secret, err := b.credential(one.ConnectionID, two.ConnectionID); err != nil || string(secret) != accessToken+"-2" {
+	if secret, err := b.credential(one.ConnectionID, two.ConnectionID); err != nil ||
+		string(secret) != accessToken+"-2" {
 		t.Errorf("the swap did nothing: %v", err)
 	}
 	for _, table := range []string{"river_job", "installations", "connections", "credentials", "endpoints"} {
-		if dump := b.text(`SELECT coalesce(string_agg(t::text, ' '), '') FROM control.` + table + ` t`); strings.Contains(dump, "canary") {
+		if dump := b.text(`SELECT coalesce(string_agg(t::text, ' '), '') FROM control.` + table +
+			` t`); strings.Contains(dump, "canary") {
 			t.Errorf("a canary is in %s: %s", table, dump)
 		}
 	}

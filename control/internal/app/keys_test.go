@@ -19,11 +19,13 @@ func TestKeyLifeCycle(t *testing.T) {
 	other, _ := b.connect("store-2")
 	before := b.version()
 	first, second := b.issue(con), b.issue(con)
-	if !storekey.WellFormed([]byte(first.Secret)) || first.Secret == second.Secret || len(first.Scopes) != 3 || first.RevokedAt != nil {
+	if !storekey.WellFormed([]byte(first.Secret)) || first.Secret == second.Secret ||
+		len(first.Scopes) != 3 || first.RevokedAt != nil {
 		t.Fatalf("issued %+v, %+v", first, second)
 	}
 	var grant storekey.Grant
-	if err := json.Unmarshal([]byte(b.record(first.Secret)), &grant); err != nil || string(grant.KeyID) != first.ID || string(grant.ConnectionID) != con {
+	if err := json.Unmarshal([]byte(b.record(first.Secret)), &grant); err != nil ||
+		string(grant.KeyID) != first.ID || string(grant.ConnectionID) != con {
 		t.Errorf("Redis holds %q (%v)", b.record(first.Secret), err)
 	}
 	if v := b.version(); v != before+2 || b.redisVersion() != v {
@@ -38,14 +40,16 @@ func TestKeyLifeCycle(t *testing.T) {
 			t.Errorf("revoke: %d %s", a.status, a.body)
 		}
 		if b.record(first.Secret) != "revoked" || b.version() != before+3 || b.redisVersion() != before+3 {
-			t.Errorf("after the revocation Redis holds %q, versions %d, %d", b.record(first.Secret), b.version(), b.redisVersion())
+			t.Errorf("after the revocation Redis holds %q, versions %d, %d", b.record(first.Secret),
+				b.version(), b.redisVersion())
 		}
 	}
 	if got := b.list(con); len(got) != 1 || got[0].ID != second.ID {
 		t.Errorf("listed %+v", got)
 	}
 	for _, path := range []string{
-		"/connections/" + other + "/api-keys/" + second.ID, "/connections/con_none/api-keys/" + second.ID, "/connections/" + con + "/api-keys/key_none",
+		"/connections/" + other + "/api-keys/" + second.ID, "/connections/con_none/api-keys/" + second.ID,
+		"/connections/" + con + "/api-keys/key_none",
 	} {
 		if a := b.call("DELETE", path, backendToken, ""); a.status != 404 {
 			t.Errorf("DELETE %s: %d", path, a.status)
@@ -66,12 +70,14 @@ func TestIssueWithScopes(t *testing.T) {
 	b := newBundle(t)
 	con, _ := b.connect("store-1")
 	var k key
-	b.call("POST", "/connections/"+con+"/api-keys", backendToken, `{"scopes":["signals:write","catalog:read","signals:write"]}`).decode(t, &k)
+	b.call("POST", "/connections/"+con+"/api-keys", backendToken,
+		`{"scopes":["signals:write","catalog:read","signals:write"]}`).decode(t, &k)
 	if strings.Join(k.Scopes, " ") != "catalog:read signals:write" {
 		t.Errorf("scopes %q", k.Scopes)
 	}
 	before := b.version()
-	if a := b.call("POST", "/connections/"+con+"/api-keys", backendToken, `{"scopes":["catalog:write"]}`); a.status != 422 || !strings.Contains(a.body, `"unknown_scope"`) {
+	if a := b.call("POST", "/connections/"+con+"/api-keys", backendToken,
+		`{"scopes":["catalog:write"]}`); a.status != 422 || !strings.Contains(a.body, `"unknown_scope"`) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	if b.version() != before {
@@ -93,7 +99,8 @@ func TestTwoControlsIssueAndRevokeAtOnce(t *testing.T) {
 				b.callOn(a, "POST", "/connections/"+con+"/api-keys", backendToken, "").decode(t, &k)
 				for _, on := range []*App{b.app, second} { // both revoke the same key at once
 					wg.Go(func() {
-						if got := b.callOn(on, "DELETE", "/connections/"+con+"/api-keys/"+k.ID, backendToken, ""); got.status != 204 {
+						if got := b.callOn(on, "DELETE", "/connections/"+con+"/api-keys/"+k.ID, backendToken,
+							""); got.status != 204 {
 							t.Errorf("revoke: %d %s", got.status, got.body)
 						}
 						if b.record(k.Secret) != "revoked" {
@@ -123,7 +130,8 @@ func TestSwappedSecretsDoNotOpen(t *testing.T) {
 	b.exec(`UPDATE control.api_keys a SET sealed_secret = o.sealed_secret FROM control.api_keys o
 		WHERE a.api_key_id IN ($1, $2) AND o.api_key_id IN ($1, $2) AND a.api_key_id <> o.api_key_id`, first.ID, second.ID)
 	a := b.call("GET", "/connections/"+con+"/api-keys", backendToken, "")
-	if a.status != 500 || strings.Contains(a.body, "spk_") || !strings.Contains(b.log.String(), "does not open") {
+	if a.status != 500 || strings.Contains(a.body, "spk_") ||
+		!strings.Contains(b.log.String(), "does not open") {
 		t.Errorf("swapped secrets: %d %s", a.status, a.body)
 	}
 	other, _ := b.connect("store-2")
@@ -162,7 +170,8 @@ func TestOneStoreOneConnection(t *testing.T) {
 	statuses := make([]int, at)
 	for i := range at {
 		wg.Go(func() {
-			statuses[i] = b.call("POST", "/connections", connectorToken, `{"external_store_id":"same","store_profile":{"name":"Läden"}}`).status
+			statuses[i] = b.call("POST", "/connections", connectorToken,
+				`{"external_store_id":"same","store_profile":{"name":"Läden"}}`).status
 		})
 	}
 	wg.Wait()
@@ -192,7 +201,8 @@ func TestConnectorTokens(t *testing.T) {
 	a := b.call("POST", "/connections/"+con+"/token", connectorToken, "")
 	a.decode(t, &rotated)
 	mac()
-	if a.status != 201 || rotated.Token == token || macs[0] == macs[1] || !strings.HasPrefix(token, "sct_") || len(token) != 47 {
+	if a.status != 201 || rotated.Token == token || macs[0] == macs[1] || !strings.HasPrefix(token, "sct_") ||
+		len(token) != 47 {
 		t.Errorf("%d, %q then %q, HMACs %v", a.status, token, rotated.Token, macs)
 	}
 	b.exec(`INSERT INTO control.connections (connection_id, store_id, provider, external_store_id) VALUES ('con_p', 'str_p', 'shopify', 'p')`)
@@ -203,7 +213,8 @@ func TestConnectorTokens(t *testing.T) {
 	}
 	off := b.run(func() Config { c := b.cfg; c.ConnectorPepper = ""; return c }())
 	for _, path := range []string{"/connections", "/connections/" + con + "/token"} {
-		if a := b.callOn(off, "POST", path, connectorToken, `{"external_store_id":"x"}`); a.status != 409 || !strings.Contains(a.body, `"principal_off"`) {
+		if a := b.callOn(off, "POST", path, connectorToken, `{"external_store_id":"x"}`); a.status != 409 ||
+			!strings.Contains(a.body, `"principal_off"`) {
 			t.Errorf("%s without a pepper: %d %s", path, a.status, a.body)
 		}
 	}
@@ -213,15 +224,20 @@ func TestQueueOverRealStores(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	a := b.call("GET", "/brain-interactions/queue", backendToken, "")
-	if a.status != 200 || !strings.Contains(a.body, `"state":"disabled"`) || !strings.Contains(a.body, `"connections":[]`) {
+	if a.status != 200 || !strings.Contains(a.body, `"state":"disabled"`) ||
+		!strings.Contains(a.body, `"connections":[]`) {
 		t.Errorf("an empty queue: %d %s", a.status, a.body)
 	}
-	if a := b.call("POST", "/brain-interactions/resume", connectorToken, ""); a.status != 409 || !strings.Contains(a.body, `"not_blocked"`) {
+	if a := b.call("POST", "/brain-interactions/resume", connectorToken, ""); a.status != 409 ||
+		!strings.Contains(a.body, `"not_blocked"`) {
 		t.Errorf("resume: %d %s", a.status, a.body)
 	}
 	for i := range 3 {
-		b.exec(`INSERT INTO delivery.dead (connection_id, kind, id, lane, body, created_at, died_at, attempts, reason)
-			VALUES ('con_1', 1, $1, 0, '{}', now(), now(), 8, 'rejected')`, fmt.Sprintf("sig_%d", i))
+		b.exec(`INSERT INTO delivery.dead (connection_id, kind, id, lane, body, created_at, died_at, attempts,
+				reason)
+			VALUES ('con_1', 1, $1, 0, '{}', now(), now(), 8, 'rejected'),
+				('con_1', 2, $2, 0, '{}', now(), now(), 8, 'http_422')`,
+			fmt.Sprint("sig_", i), fmt.Sprint("obs_", i))
 	}
 	var page struct {
 		Dead []struct {
@@ -233,7 +249,8 @@ func TestQueueOverRealStores(t *testing.T) {
 	if len(page.Dead) != 2 || page.Cursor == "" {
 		t.Errorf("first page %+v", page)
 	}
-	if a := b.call("GET", "/brain-interactions/dead?limit=2&cursor="+page.Cursor, connectorToken, ""); a.status != 200 || strings.Contains(a.body, "cursor") {
+	if a := b.call("GET", "/brain-interactions/dead?limit=2&cursor="+page.Cursor, connectorToken,
+		""); a.status != 200 || strings.Contains(a.body, "cursor") {
 		t.Errorf("second page: %d %s", a.status, a.body)
 	}
 	if a := b.call("GET", "/brain-interactions/dead?cursor=x", connectorToken, ""); a.status != 400 {
@@ -242,10 +259,21 @@ func TestQueueOverRealStores(t *testing.T) {
 	if a := b.call("POST", "/brain-interactions/dead/replay", connectorToken, `{}`); a.status != 400 {
 		t.Errorf("replay of nothing: %d %s", a.status, a.body)
 	}
-	if a := b.call("POST", "/brain-interactions/dead/replay", connectorToken, `{"signal_ids":["sig_0","sig_none"]}`); a.body != `{"replayed":1}` {
+	if a := b.call("POST", "/brain-interactions/dead/replay", connectorToken,
+		`{"signal_ids":["sig_0","sig_none"]}`); a.body != `{"replayed":1}` {
 		t.Errorf("replay: %d %s", a.status, a.body)
 	}
-	if a := b.call("GET", "/brain-interactions/queue", backendToken, ""); !strings.Contains(a.body, `"pending":1`) {
+	if a := b.call("GET", "/brain-interactions/queue", backendToken,
+		""); !strings.Contains(a.body, `"pending":1`) {
 		t.Errorf("after the replay: %s", a.body)
+	}
+	envelopes := b.call("POST", "/brain-interactions/dead/replay", connectorToken,
+		`{"kind":"envelope","connection_id":"con_1","signal_ids":["obs_0","obs_2"]}`)
+	if envelopes.body != `{"replayed":2}` {
+		t.Errorf("replay of envelopes: %d %s", envelopes.status, envelopes.body)
+	}
+	b.call("GET", "/brain-interactions/dead?kind=envelope", connectorToken, "").decode(t, &page)
+	if len(page.Dead) != 1 || page.Dead[0].SignalID != "obs_1" {
+		t.Errorf("dead envelopes that remain: %+v", page)
 	}
 }

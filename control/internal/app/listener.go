@@ -6,16 +6,14 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync"
+	"sync/atomic"
 )
 
-// listener is an HTTP server as a part of the process.
+// listener is the HTTP server as a part of the process.
 type listener struct {
 	address string
 	server  *http.Server
-
-	mu   sync.Mutex
-	addr string
+	addr    atomic.Value // the bound address, a string
 }
 
 func newListener(address string, server *http.Server) *listener {
@@ -27,9 +25,7 @@ func (l *listener) start(ctx context.Context, failed func(error)) error {
 	if err != nil {
 		return fmt.Errorf("internal surface: %w", err)
 	}
-	l.mu.Lock()
-	l.addr = socket.Addr().String()
-	l.mu.Unlock()
+	l.addr.Store(socket.Addr().String())
 	go func() {
 		if err := l.server.Serve(socket); !errors.Is(err, http.ErrServerClosed) {
 			failed(fmt.Errorf("internal surface: %w", err))
@@ -38,7 +34,7 @@ func (l *listener) start(ctx context.Context, failed func(error)) error {
 	return nil
 }
 
-// stop waits for the requests in flight until ctx ends.
+// stop waits for running requests until ctx ends.
 func (l *listener) stop(ctx context.Context) error {
 	if err := l.server.Shutdown(ctx); err != nil {
 		return errors.Join(err, l.server.Close())
@@ -47,7 +43,6 @@ func (l *listener) stop(ctx context.Context) error {
 }
 
 func (l *listener) bound() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.addr
+	addr, _ := l.addr.Load().(string)
+	return addr
 }

@@ -3,12 +3,10 @@ package app
 import (
 	"testing"
 
-	"storefront.internal/shared/telemetry"
+	"storefront.internal/shared/testkit"
 )
 
 func TestMetricsKeepTheConventions(t *testing.T) {
 	t.Parallel()
-	for _, fault := range telemetry.ConventionFaults(registerMetrics) {
-		t.Error(fault)
-	}
+	testkit.CheckMetrics(t, registerMetrics)
 }

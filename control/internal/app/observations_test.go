@@ -29,7 +29,8 @@ const someProduct = `{"entity":"product","external_id":"p","revision":1,"documen
 
 func (b *bundle) deliver(con, token string, elements ...string) []result {
 	b.t.Helper()
-	a := b.call("POST", "/connections/"+con+"/observations", token, `{"observations":[`+strings.Join(elements, ",")+`]}`)
+	a := b.call("POST", "/connections/"+con+"/observations", token,
+		`{"observations":[`+strings.Join(elements, ",")+`]}`)
 	if a.status != 200 || a.header.Get("Content-Type") != "application/json" {
 		b.t.Fatalf("%d %s", a.status, a.body)
 	}
@@ -42,14 +43,17 @@ func TestDeliverAndReadBack(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	con, token := b.connect("store-1")
-	results := b.deliver(con, token, someProduct, canaryOrder, `{"entity":"order","external_id":"canary-bad","revision":1,"document":{"canary-member":1}}`, someProduct)
+	results := b.deliver(con, token, someProduct, canaryOrder,
+		`{"entity":"order","external_id":"canary-bad","revision":1,"document":{"canary-member":1}}`,
+		someProduct)
 	want := []string{"accepted", "accepted", "quarantined", "duplicate"}
 	for i, r := range results {
 		if r.Index != i || r.Status != want[i] || r.ObservationID == "" || r.EntityID == "" {
 			t.Errorf("%+v", r)
 		}
 	}
-	for i, doc := range []string{`"refresh_revision":1`, `"buyer":{"canary-member":"x","name":"canary-buyer"}`} {
+	for i, doc := range []string{`"refresh_revision":1`,
+		`"buyer":{"canary-member":"x","name":"canary-buyer"}`} {
 		a := b.call("GET", "/observations/"+results[i].ObservationID+"/canonical", engineToken, "")
 		var got struct {
 			ContentDigest string          `json:"content_digest"`
@@ -58,14 +62,18 @@ func TestDeliverAndReadBack(t *testing.T) {
 		a.decode(t, &got)
 		sum := sha256.Sum256([]byte(a.body))
 		digest := "sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"
-		if a.status != 200 || got.ContentDigest != catalog.Digest(got.Document) || !bytes.Contains(got.Document, []byte(doc)) ||
-			a.header.Get("Content-Digest") != digest || a.header.Get("ETag") == "" || a.header.Get("Cache-Control") != "no-store" {
+		if a.status != 200 || got.ContentDigest != catalog.Digest(got.Document) ||
+			!bytes.Contains(got.Document, []byte(doc)) ||
+			a.header.Get("Content-Digest") != digest || a.header.Get("ETag") == "" ||
+			a.header.Get("Cache-Control") != "no-store" {
 			t.Errorf("%d %v %s", a.status, a.header, a.body)
 		}
-		if again := b.call("GET", "/observations/"+results[i].ObservationID+"/canonical", engineToken, ""); again.body != a.body {
+		if again := b.call("GET", "/observations/"+results[i].ObservationID+"/canonical", engineToken,
+			""); again.body != a.body {
 			t.Error("a snapshot changed")
 		}
-		if raw := b.call("GET", "/observations/"+results[i].ObservationID+"/raw", engineToken, ""); raw.status != 404 {
+		if raw := b.call("GET", "/observations/"+results[i].ObservationID+"/raw", engineToken,
+			""); raw.status != 404 {
 			t.Errorf("the raw body of a custom observation: %d", raw.status)
 		}
 	}
@@ -79,21 +87,24 @@ func TestDeliverAndReadBack(t *testing.T) {
 		return strings.HasPrefix(got, "1\n{\"item\"")
 	})
 	quarantine := b.call("GET", "/connections/"+con+"/quarantine", connectorToken, "")
-	if quarantine.status != 200 || !strings.Contains(quarantine.body, results[2].ObservationID) || strings.Contains(quarantine.body, "canary-member") {
+	if quarantine.status != 200 || !strings.Contains(quarantine.body, results[2].ObservationID) ||
+		strings.Contains(quarantine.body, "canary-member") {
 		t.Errorf("quarantine %s", quarantine.body)
 	}
-	replay := b.call("POST", "/connections/"+con+"/quarantine/"+results[2].ObservationID+"/replay", connectorToken, "")
+	replay := b.call("POST", "/connections/"+con+"/quarantine/"+results[2].ObservationID+"/replay",
+		connectorToken, "")
 	if replay.status != 202 || !strings.Contains(replay.body, `"status":"quarantined"`) {
 		t.Errorf("replay %d %s", replay.status, replay.body)
 	}
-	// What an operator watches holds nothing of the order.
+	// Logs and metrics contain nothing of the order.
 	_, metrics := b.admin(b.app, "/metrics")
 	for place, text := range map[string]string{"log": b.log.String(), "metrics": metrics} {
 		if strings.Contains(text, "canary") || strings.Contains(text, token) {
 			t.Errorf("the %s holds a canary", place)
 		}
 	}
-	if !strings.Contains(metrics, `storefront_control_observations_total{entity="order",status="accepted"} 1`) {
+	if !strings.Contains(metrics,
+		`storefront_control_observations_total{entity="order",status="accepted"} 1`) {
 		t.Error("observations are not counted")
 	}
 	args := ""
@@ -114,30 +125,36 @@ func TestTheDoorOfOperation4(t *testing.T) {
 		a := b.call(method, path, token, body)
 		var got map[string]string
 		a.decode(t, &got)
-		if a.status != status || got["code"] != code || got["detail"] == "" || len(got) != 2 || a.header.Get("Content-Type") != "application/json" {
+		if a.status != status || got["code"] != code || got["detail"] == "" || len(got) != 2 ||
+			a.header.Get("Content-Type") != "application/json" {
 			t.Errorf("%s %.60s: %d %s, want %d %s", method, path, a.status, a.body, status, code)
 		}
-		if (a.header.Get("WWW-Authenticate") == "Bearer") != (status == 401) || (a.header.Get("Allow") == "POST") != (status == 405) {
+		if (a.header.Get("WWW-Authenticate") == "Bearer") != (status == 401) ||
+			(a.header.Get("Allow") == "POST") != (status == 405) {
 			t.Errorf("%s %s: %v", method, path, a.header)
 		}
 	}
 	path := "/connections/" + con + "/observations"
-	for _, stranger := range []string{"", otherToken, connectorToken, backendToken, engineToken, token + "x", "sct_" + strings.Repeat("x", 43)} {
+	for _, stranger := range []string{"", otherToken, connectorToken, backendToken, engineToken, token + "x",
+		"sct_" + strings.Repeat("x", 43)} {
 		f("POST", path, stranger, body, 401, "unauthorized")
 	}
 	for _, no := range []string{"con_none", "str_1", "con_", "%2f", "con_1%2f", "..", "x y"} {
-		f("POST", "/connections/"+strings.ReplaceAll(no, " ", "%20")+"/observations", token, body, 401, "unauthorized")
+		f("POST", "/connections/"+strings.ReplaceAll(no, " ", "%20")+"/observations", token, body,
+			401, "unauthorized")
 	}
 	f("GET", path, token, "", 405, "method_not_allowed")
 	f("POST", path, token, "", 400, "invalid_request")
 	f("POST", path, token, `{"observations":{}}`, 400, "invalid_request")
-	f("POST", path, token, `{"observations":[`+strings.Repeat(someProduct+",", 500)+someProduct+`]}`, 413, "observation_batch_limit_exceeded")
+	f("POST", path, token, `{"observations":[`+strings.Repeat(someProduct+",", 500)+someProduct+`]}`, 413,
+		"observation_batch_limit_exceeded")
 	f("POST", path, token, `{"observations":["`+strings.Repeat("x", 32<<20)+`"]}`, 413, "payload_too_large")
 	var stored int
 	if b.scan(&stored, `SELECT count(*) FROM control.observations`); stored != 0 {
 		t.Errorf("%d observations are stored", stored)
 	}
-	if got := b.deliver(other, otherToken, strings.Repeat(someProduct+",", 499)+someProduct); len(got) != 500 || got[0].Status != "accepted" || got[499].Status != "duplicate" {
+	if got := b.deliver(other, otherToken, strings.Repeat(someProduct+",",
+		499)+someProduct); len(got) != 500 || got[0].Status != "accepted" || got[499].Status != "duplicate" {
 		t.Errorf("500: %d results", len(got))
 	}
 	var rotated struct{ Token string }
@@ -149,12 +166,14 @@ func TestTheDoorOfOperation4(t *testing.T) {
 func TestWithoutPepperOperation4IsNotThere(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, func(c *Config) { c.ConnectorPepper = "" })
-	if a := b.call("POST", "/connections/con_1/observations", "sct_"+strings.Repeat("x", 43), "{}"); a.status != 404 {
+	if a := b.call("POST", "/connections/con_1/observations", "sct_"+strings.Repeat("x", 43),
+		"{}"); a.status != 404 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
 
-// TestGreatBodies delivers all that a body may hold, with and without a length, and finds the budget spent and free again.
+// TestGreatBodies delivers the largest bodies, with and without a length, and checks the budget while it is
+// spent and after.
 func TestGreatBodies(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, func(c *Config) { c.BodyBudget = minBodyBudget })
@@ -162,7 +181,8 @@ func TestGreatBodies(t *testing.T) {
 	text := strings.Repeat("x", 1<<20-200)
 	var elements []string
 	for i := range 31 {
-		elements = append(elements, fmt.Sprintf(`{"entity":"category","external_id":"c%d","revision":1,"document":{"name":{"en":"n"}},"raw":%q}`, i, text))
+		elements = append(elements,
+			fmt.Sprintf(`{"entity":"category","external_id":"c%d","revision":1,"document":{"name":{"en":"n"}},"raw":%q}`, i, text))
 	}
 	for _, r := range b.deliver(con, token, elements...) {
 		if r.Status != "accepted" {
@@ -189,7 +209,7 @@ func TestGreatBodies(t *testing.T) {
 	if status, _ := send(strings.NewReader(body), -1); status != 200 {
 		t.Errorf("without a length: %d", status)
 	}
-	// A slow body holds the budget; another one finds it spent.
+	// A slow body uses up the budget; another one is rejected.
 	slow, err := http.NewRequestWithContext(t.Context(), "POST", url, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"storefront.internal/shared/testkit"
 )
 
-// proxy stands before Redis and can be cut.
+// proxy is a connection to Redis that can be cut.
 type proxy struct {
 	listener net.Listener
 	to       string
@@ -89,7 +89,8 @@ func TestRedisAwayDuringRevocation(t *testing.T) {
 	}
 	fresh := b.issue(con) // 201 without Redis, too
 	if b.version() != published+2 || b.redisVersion() != published || b.record(k.Secret) == "revoked" {
-		t.Fatalf("while Redis is cut: versions %d, %d, record %q", b.version(), b.redisVersion(), b.record(k.Secret))
+		t.Fatalf("while Redis is cut: versions %d, %d, record %q", b.version(), b.redisVersion(),
+			b.record(k.Secret))
 	}
 	b.eventually("a job has tried and failed", func() bool {
 		var n int
@@ -106,7 +107,8 @@ func TestRedisAwayDuringRevocation(t *testing.T) {
 		b.scan(&open, `SELECT count(*) FROM control.api_keys WHERE pushed_version < changed_version`)
 		return open == 0 && b.redisVersion() == b.version()
 	})
-	if b.record(k.Secret) != "revoked" || !strings.Contains(b.record(fresh.Secret), fresh.ID) || !strings.Contains(b.record(kept.Secret), kept.ID) {
+	if b.record(k.Secret) != "revoked" || !strings.Contains(b.record(fresh.Secret), fresh.ID) ||
+		!strings.Contains(b.record(kept.Secret), kept.ID) {
 		t.Errorf("Redis holds %q, %q, %q", b.record(k.Secret), b.record(fresh.Secret), b.record(kept.Secret))
 	}
 	var args string
@@ -125,8 +127,9 @@ func TestRedisForgetsEverything(t *testing.T) {
 	revoked, live := b.issue(con), b.issue(con)
 	stale := b.record(revoked.Secret)
 	b.call("DELETE", "/connections/"+con+"/api-keys/"+revoked.ID, backendToken, "")
-	// An older copy of Redis comes back: the version and the revocation are gone, the grant is there again.
-	old := []any{storekey.RecordName(b.cfg.RedisPrefix, storekey.Digest([]byte(revoked.Secret))), stale, storekey.VersionName(b.cfg.RedisPrefix), "1"}
+	// Redis becomes an older copy of itself: without the version and the revocation, but with the grant.
+	old := []any{storekey.RecordName(b.cfg.RedisPrefix, storekey.Digest([]byte(revoked.Secret))), stale,
+		storekey.VersionName(b.cfg.RedisPrefix), "1"}
 	if err := b.redis.MSet(t.Context(), old...).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +143,8 @@ func TestRedisForgetsEverything(t *testing.T) {
 	if err := b.redis.Del(t.Context(), storekey.VersionName(b.cfg.RedisPrefix)).Err(); err != nil {
 		t.Fatal(err)
 	}
-	b.eventually("a missing version is published again", func() bool { return b.redisVersion() == b.version() })
+	b.eventually("a missing version is published again",
+		func() bool { return b.redisVersion() == b.version() })
 }
 
 func TestPostgresAway(t *testing.T) {
@@ -150,10 +154,12 @@ func TestPostgresAway(t *testing.T) {
 	closed := newProxy(t, addr)
 	closed.set(true)
 	b := startBundle(t, superURL, addr, prefix, func(c *Config) {
-		c.DatabaseURL = settings.Secret("postgres://nobody:canary@" + closed.listener.Addr().String() + "/none?sslmode=disable")
+		c.DatabaseURL = settings.Secret("postgres://nobody:canary@" + closed.listener.Addr().String() +
+			"/none?sslmode=disable")
 	})
 	a := b.call("GET", "/connections/con_1/api-keys", backendToken, "")
-	if a.status != 503 || !strings.Contains(a.body, `"service_unavailable"`) || strings.Contains(a.body, "canary") {
+	if a.status != 503 || !strings.Contains(a.body, `"service_unavailable"`) ||
+		strings.Contains(a.body, "canary") {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	if status, body := b.ready(b.app); status != 503 || strings.Contains(body, "canary") {

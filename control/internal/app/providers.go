@@ -18,31 +18,40 @@ import (
 
 // Providers is the configuration of platform connectors.
 type Providers struct {
-	AppSecrets       settings.Secret `envconfig:"APP_SECRETS" desc:"secrets of our apps at providers, provider/app_id:secret[|next secret], separated by commas; an app without one installs nothing"`
-	WebhookURL       string          `envconfig:"WEBHOOK_URL" desc:"where providers deliver: an https URL to which /{provider}/{endpoint_id} is added; required with CONTROL_APP_SECRETS"`
-	TiendanubeAgent  string          `envconfig:"TIENDANUBE_USER_AGENT" default:"Storefront" desc:"User-Agent toward Tiendanube, which wants the app's name and a contact in it"`
+	AppSecrets       settings.Secret `envconfig:"APP_SECRETS" desc:"secrets of our apps at providers, provider/app_id:secret[|next secret], separated by commas; without one, an app cannot install"`
+	WebhookURL       string          `envconfig:"WEBHOOK_URL" desc:"where providers send webhooks: an https URL to which /{provider}/{endpoint_id} is added; required with CONTROL_APP_SECRETS"`
+	TiendanubeAgent  string          `envconfig:"TIENDANUBE_USER_AGENT" default:"Storefront" desc:"User-Agent for Tiendanube, which requires the app's name and a contact"`
 	TiendanubeBearer bool            `envconfig:"TIENDANUBE_BEARER" default:"false" desc:"send the credential to Tiendanube as Authorization: Bearer"`
-	CatchUpEvery     time.Duration   `envconfig:"CATCH_UP_EVERY" default:"10m" desc:"how often each shop is asked what was updated since the last time, for what no webhook told of; 1s to 24h"`
-	ReloadEvery      time.Duration   `envconfig:"RELOAD_EVERY" default:"24h" desc:"how old the last load of a shop may be before it is loaded anew, which finds deletions that no webhook told of; 1m to 720h"`
-	SilentAfter      time.Duration   `envconfig:"SILENT_AFTER" default:"24h" desc:"how long a shop sends no webhook before storefront_control_silent_shops counts it; 1m to 720h"`
+	CatchUpEvery     time.Duration   `envconfig:"CATCH_UP_EVERY" default:"10m" desc:"time between two catch-ups of a shop, which read updates whose webhooks were lost; 1s to 24h"`
+	ReloadEvery      time.Duration   `envconfig:"RELOAD_EVERY" default:"24h" desc:"greatest age of a shop's last bootstrap run before the next, which finds deletions whose webhooks were lost; 1m to 720h"`
+	SilentAfter      time.Duration   `envconfig:"SILENT_AFTER" default:"24h" desc:"time without a webhook after which storefront_control_silent_shops counts a shop; 1m to 720h"`
 	ProviderURLs     []string        `envconfig:"PROVIDER_URLS" desc:"for the local stack and tests: provider=base URL with {store}, separated by commas"`
-	ProviderNetworks []string        `envconfig:"PROVIDER_NETWORKS" desc:"for the local stack and tests: networks (CIDR) that may be called in plain http and by address; refused unless CONTROL_PRODUCTION is false"`
-	Production       bool            `envconfig:"PRODUCTION" default:"true" desc:"refuse the settings of the local stack"`
+	ProviderNetworks []string        `envconfig:"PROVIDER_NETWORKS" desc:"for the local stack and tests: networks (CIDR) that may be called in plain http and by address; an error unless CONTROL_PRODUCTION is false"`
+	ResponseBudget   int64           `envconfig:"PROVIDER_RESPONSE_BUDGET" default:"0" desc:"bytes of responses of providers that the process reads and decodes at a time, at least 67108864; a response that does not fit waits. 0: a tenth of GOMEMLIMIT, at least 67108864"`
+	Production       bool            `envconfig:"PRODUCTION" default:"true" desc:"reject the settings of the local stack"`
 }
 
-// Validate implements the check that settings.Load calls. No fault quotes a secret.
+// Validate implements the check that settings.Load calls. No error quotes a secret.
 func (p *Providers) Validate() []error {
 	var faults []error
 	if _, err := p.secrets(); err != nil {
-		faults = append(faults, settings.Faultf("APP_SECRETS", "%v", err))
+		faults = append(faults, settings.Errorf("APP_SECRETS", "%v", err))
 	}
 	if (p.AppSecrets != "" || p.WebhookURL != "") && !p.webhookFits() {
-		faults = append(faults, settings.Faultf("WEBHOOK_URL", "must be an https URL without query, of a few hundred characters (http when %s_PRODUCTION is false)", Prefix))
+		faults = append(faults, settings.Errorf("WEBHOOK_URL",
+			"must be an https URL without query, of a few hundred characters (http when %s_PRODUCTION is "+
+				"false)", Prefix))
 	}
 	if p.Production && len(p.ProviderURLs)+len(p.ProviderNetworks) > 0 {
-		faults = append(faults, settings.Faultf("PRODUCTION", "%[1]s_PROVIDER_URLS and %[1]s_PROVIDER_NETWORKS are for the local stack", Prefix))
-	} else if _, err := p.registry(); err != nil {
-		faults = append(faults, settings.Faultf("PROVIDER_URLS", "(with %[1]s_PROVIDER_NETWORKS, %[1]s_TIENDANUBE_USER_AGENT) %[2]v", Prefix, err))
+		faults = append(faults, settings.Errorf("PRODUCTION",
+			"%[1]s_PROVIDER_URLS and %[1]s_PROVIDER_NETWORKS are for the local stack", Prefix))
+	} else if _, err := p.registry(nil); err != nil {
+		faults = append(faults, settings.Errorf("PROVIDER_URLS",
+			"(with %[1]s_PROVIDER_NETWORKS, %[1]s_TIENDANUBE_USER_AGENT) %[2]v", Prefix, err))
+	}
+	if p.ResponseBudget != 0 && p.ResponseBudget < outbound.MinBudget {
+		faults = append(faults, settings.Errorf("PROVIDER_RESPONSE_BUDGET",
+			"must be 0, or at least %d", outbound.MinBudget))
 	}
 	faults = append(faults, within("SILENT_AFTER", p.SilentAfter, time.Minute, 30*24*time.Hour)...)
 	faults = append(faults, within("CATCH_UP_EVERY", p.CatchUpEvery, time.Second, 24*time.Hour)...)
@@ -51,34 +60,37 @@ func (p *Providers) Validate() []error {
 
 func within(variable string, d, least, most time.Duration) []error {
 	if d < least || d > most {
-		return []error{settings.Faultf(variable, "must be %s to %s", least, most)}
+		return []error{settings.Errorf(variable, "must be %s to %s", least, most)}
 	}
 	return nil
 }
 
 func (p *Providers) webhookFits() bool {
 	u, err := url.Parse(p.WebhookURL)
-	return err == nil && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" && len(p.WebhookURL) <= 400 &&
+	return err == nil && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" &&
+		len(p.WebhookURL) <= 400 &&
 		(u.Scheme == "https" || u.Scheme == "http" && !p.Production)
 }
 
-func (p *Providers) secrets() (*appsecret.Book, error) { return appsecret.Parse(p.AppSecrets.Reveal()) }
+func (p *Providers) secrets() (*appsecret.Keyring, error) {
+	return appsecret.Parse(p.AppSecrets.Reveal())
+}
 
-// bases are the overridden base URLs by provider.
+// bases returns the overridden base URLs by provider.
 func (p *Providers) bases() (map[string]string, error) {
 	out := make(map[string]string)
 	for _, pair := range p.ProviderURLs {
 		name, base, ok := strings.Cut(strings.TrimSpace(pair), "=")
 		if name != tiendanube.Name && name != shopify.Name && name != woocommerce.Name || !ok {
-			return nil, fmt.Errorf("want provider=URL with a provider that there is")
+			return nil, fmt.Errorf("want provider=URL with a known provider")
 		}
 		out[name] = base
 	}
 	return out, nil
 }
 
-// registry mounts every adapter.
-func (p *Providers) registry() (*provider.Registry, error) {
+// registry returns the registry of all adapters. The metrics may be nil.
+func (p *Providers) registry(m *outbound.Metrics) (*provider.Registry, error) {
 	bases, err := p.bases()
 	if err != nil {
 		return nil, err
@@ -87,16 +99,18 @@ func (p *Providers) registry() (*provider.Registry, error) {
 	for _, text := range p.ProviderNetworks {
 		network, err := netip.ParsePrefix(strings.TrimSpace(text))
 		if err != nil {
-			return nil, fmt.Errorf("a network is no CIDR")
+			return nil, fmt.Errorf("a network is not a CIDR")
 		}
 		open = append(open, network)
 	}
-	client, err := outbound.New(outbound.Config{Open: open, Production: p.Production})
+	client, err := outbound.New(outbound.Config{AllowedNetworks: open, Production: p.Production,
+		Budget: p.ResponseBudget, Metrics: m})
 	if err != nil {
 		return nil, err
 	}
 	nube, err := tiendanube.New(tiendanube.Config{
-		HTTP: client, BaseURL: bases[tiendanube.Name], UserAgent: p.TiendanubeAgent, BearerHeader: p.TiendanubeBearer,
+		HTTP: client, BaseURL: bases[tiendanube.Name], UserAgent: p.TiendanubeAgent,
+		BearerHeader: p.TiendanubeBearer,
 	})
 	if err != nil {
 		return nil, err

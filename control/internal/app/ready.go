@@ -12,17 +12,17 @@ import (
 	"storefront.internal/shared/pg/migrations"
 )
 
-// readiness makes control ready only on a schema that is not older than its own, with the keys that it needs, and when it
-// listens: the operations port does so first.
+// readiness adds the checks: the schemas are not older than this binary's, the keyset has every needed key,
+// and the internal surface listens. The operations port listens before all that.
 func (a *App) readiness() {
-	a.admin.Add("schema", func(ctx context.Context) error {
-		return versions(migrations.VersionOf(ctx, a.pool))
+	a.admin.AddCheck("schema", func(ctx context.Context) error {
+		return versions(migrations.Version(ctx, a.pool))
 	})
-	a.admin.Add("job schema", func(ctx context.Context) error {
+	a.admin.AddCheck("job schema", func(ctx context.Context) error {
 		return versions(jobs.Version(ctx, a.pool))
 	})
-	a.admin.Add("sealed secrets", a.seals.check)
-	a.admin.Add("listening", func(context.Context) error {
+	a.admin.AddCheck("sealed secrets", a.seals.check)
+	a.admin.AddCheck("listening", func(context.Context) error {
 		if a.server.bound() == "" {
 			return errors.New("the internal surface does not listen yet")
 		}
@@ -30,7 +30,7 @@ func (a *App) readiness() {
 	})
 }
 
-// versions takes a newer schema: each migration is safe beside the previous release.
+// versions accepts a newer schema: each migration works beside the previous release.
 func versions(current, want int64, err error) error {
 	if err != nil {
 		return postgres.Translate("read version", err)
@@ -43,7 +43,7 @@ func versions(current, want int64, err error) error {
 
 var errSealKeyMissing = errors.New("the keyset lacks a key that stored secrets need")
 
-// sealCheck asks once whether the keyset opens all that is stored.
+// sealCheck checks once whether the keyset opens all stored secrets.
 type sealCheck struct {
 	store  *postgres.Store
 	sealer *seal.Sealer

@@ -3,7 +3,7 @@ package app
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"storefront.internal/control/internal/census"
+	"storefront.internal/control/internal/stats"
 	"storefront.internal/shared/settings"
 	"storefront.internal/shared/telemetry"
 )
@@ -12,15 +12,19 @@ import (
 
 // ConfigReference is the text of CONFIG.md.
 func ConfigReference() string {
-	return "# Configuration of control\n\nMade by `control reference config`; a test fails when it is stale.\n" +
-		"An empty value counts as absent, and a variable that starts with `" + Prefix + "_` and is not named here is a fault.\n" +
-		"`control migrate` reads `" + Prefix + "_DATABASE_URL` alone, which then is of a role that owns the schemas.\n\n" +
+	return "# Configuration of control\n\nMade by `control reference config`; a test fails when it is " +
+		"stale.\n" +
+		"An empty value counts as absent, and a variable that starts with `" + Prefix +
+		"_` and is not named here is a fault.\n" +
+		"`control migrate` reads `" + Prefix +
+		"_DATABASE_URL` alone, which then is of a role that owns the schemas.\n\n" +
 		settings.Reference(Prefix, &Config{})
 }
 
 // MetricsReference is the text of METRICS.md.
 func MetricsReference() string {
-	return "# Metrics of control\n\nMade by `control reference metrics`; a test fails when it is stale. The Go runtime's and the process's own are left out.\n\n" +
+	return "# Metrics of control\n\nMade by `control reference metrics`; a test fails when it is stale. " +
+		"The Go runtime's and the process's own are left out.\n\n" +
 		telemetry.MetricsReference(registerMetrics)
 }
 
@@ -28,5 +32,5 @@ func MetricsReference() string {
 func registerMetrics(r prometheus.Registerer) {
 	newMetrics(r)
 	watchPools(r, nil, nil)
-	census.New(nil, nil, r)
+	stats.New(stats.Config{}, r)
 }

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// shopServer is a store at Tiendanube without products. While it fails it answers with what it was sent.
+// shopServer is a store at Tiendanube without products. While it fails it echoes the credential that it
+// received.
 type shopServer struct {
 	mu    sync.Mutex
 	fails int
@@ -77,7 +78,8 @@ func TestAnInstallationGoesOnByItself(t *testing.T) {
 	if n := b.text(`SELECT count(*)::text FROM control.bootstrap_runs`); n != "1" {
 		t.Errorf("%s loads", n)
 	}
-	if again, status := b.install("101", "app-1", accessToken+"-2", ""); status != 200 || again.ConnectionID != got.ConnectionID {
+	if again, status := b.install("101", "app-1", accessToken+"-2", ""); status != 200 ||
+		again.ConnectionID != got.ConnectionID {
 		t.Errorf("again: %d", status)
 	}
 	b.eventually("the saga completes again", func() bool { return state() == "completed " })
@@ -87,12 +89,14 @@ func TestAnInstallationGoesOnByItself(t *testing.T) {
 	jobs := b.text(`SELECT string_agg(to_jsonb(j)::text, ' ') FROM control.river_job j`)
 	_, metrics := b.admin(b.app, "/metrics")
 	for name, text := range map[string]string{"jobs": jobs, "log": b.log.String(), "metrics": metrics,
-		"runs": b.text(`SELECT string_agg(to_jsonb(r)::text, ' ') FROM control.bootstrap_runs r`), "view": b.call("GET", "/connections/"+got.ConnectionID, connectorToken, "").body} {
+		"runs": b.text(`SELECT string_agg(to_jsonb(r)::text, ' ') FROM control.bootstrap_runs r`),
+		"view": b.call("GET", "/connections/"+got.ConnectionID, connectorToken, "").body} {
 		if strings.Contains(text, "canary") {
 			t.Errorf("a canary is in the %s: %s", name, text)
 		}
 	}
-	if !strings.Contains(jobs, "installation_saga") || !strings.Contains(metrics, `storefront_control_installation_steps_total{provider="tiendanube",state="completed"}`) {
+	if !strings.Contains(jobs, "installation_saga") || !strings.Contains(metrics,
+		`storefront_control_installation_steps_total{provider="tiendanube",state="completed"}`) {
 		t.Error("no job or no metric tells of the saga")
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"storefront.internal/shared/testkit"
 )
 
-// emptyDatabase makes a database without any schema of ours.
+// emptyDatabase creates a database without our schemas.
 func emptyDatabase(t *testing.T) string {
 	t.Helper()
 	base := testkit.Postgres(t)
@@ -23,7 +23,8 @@ func emptyDatabase(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if _, err := admin.Exec(context.Background(), "DROP DATABASE "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)"); err != nil {
+		if _, err := admin.Exec(context.Background(),
+			"DROP DATABASE "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)"); err != nil {
 			t.Error(err)
 		}
 	})
@@ -65,8 +66,15 @@ func TestMigrateIsOneCommandForMany(t *testing.T) {
 	if code, text := run("privacy", "list"); code != exitOK || text != "" {
 		t.Errorf("privacy requests of an empty database: %d %s", code, text)
 	}
-	if code, text := run("privacy", "done", "whd_none"); code != exitFailed || !strings.Contains(text, "no such data request") {
+	if code, text := run("privacy", "done", "whd_none"); code != exitFailed ||
+		!strings.Contains(text, "no such data request") {
 		t.Errorf("end of one that is not there: %d %s", code, text)
+	}
+	for _, command := range []string{"approve", "refuse"} {
+		if code, text := run("privacy", command, "whd_none"); code != exitFailed ||
+			!strings.Contains(text, "no such redaction") {
+			t.Errorf("%s one that is not there: %d %s", command, code, text)
+		}
 	}
 	if code, _ := run("migrate", "down"); code != exitUsage {
 		t.Errorf("down: %d", code)
@@ -78,7 +86,8 @@ func TestReadinessNeedsTheSchema(t *testing.T) {
 	superURL := testkit.Postgres(t) // without River's tables
 	addr, prefix := testkit.Redis(t)
 	b := startBundle(t, superURL, addr, prefix)
-	if status, body := b.ready(b.app); status != 503 || !strings.Contains(body, "job schema") || !strings.Contains(body, "migrate up") {
+	if status, body := b.ready(b.app); status != 503 || !strings.Contains(body, "job schema") ||
+		!strings.Contains(body, "migrate up") {
 		t.Errorf("without the job schema: %d %s", status, body)
 	}
 	if err := jobs.Migrate(t.Context(), superURL); err != nil {
@@ -98,14 +107,15 @@ func TestReadinessNeedsTheSchema(t *testing.T) {
 	if status, body := b.ready(b.app); status != 503 || !strings.Contains(body, "[-] schema") {
 		t.Errorf("an older schema: %d %s", status, body)
 	}
-	// Another keyset than the one that sealed what is stored refuses to start.
+	// Control does not start with another keyset than the one that sealed the stored secrets.
 	other := b.cfg
 	other.Keyset = newBundle(t).cfg.Keyset
 	a, err := New(t.Context(), other, b.app.logger)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "keyset") || strings.Contains(err.Error(), k.Secret) {
+	if err := a.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "keyset") ||
+		strings.Contains(err.Error(), k.Secret) {
 		t.Errorf("another keyset: %v", err)
 	}
 }
@@ -118,7 +128,7 @@ func TestRolesSufficeAndNoMore(t *testing.T) {
 		pool := testkit.Pool(t, testkit.PostgresAs(t, superURL, role))
 		for _, sql := range statements {
 			_, err := pool.Exec(t.Context(), "EXPLAIN "+sql)
-			if denied := pg.State(err) == "42501"; denied == allowed || (allowed && err != nil) {
+			if denied := pg.SQLState(err) == "42501"; denied == allowed || (allowed && err != nil) {
 				t.Errorf("%s: %s: %v", role, sql, err)
 			}
 		}
@@ -126,52 +136,74 @@ func TestRolesSufficeAndNoMore(t *testing.T) {
 	f("storefront_edge", true,
 		`SELECT k.api_key_id, k.connection_id, c.store_id, k.scopes FROM control.api_keys k JOIN control.connections c USING (connection_id) WHERE k.digest = '\x00' AND k.revoked_at IS NULL`,
 		`SELECT version FROM control.key_version`, `SELECT provider, state FROM control.connections`)
-	f("storefront_edge", true, `SELECT connection_id, item_id, refresh_revision, body, sellable, refreshed_at FROM control.aggregates`)
+	f("storefront_edge", true,
+		`SELECT connection_id, item_id, refresh_revision, body, sellable, refreshed_at FROM control.aggregates`)
 	f("storefront_edge", false,
-		`SELECT document FROM control.aggregates`, `SELECT 1 FROM control.observations`, `SELECT 1 FROM control.entities`, `SELECT 1 FROM control.taxonomy_nodes`,
-		`SELECT 1 FROM control.item_taxonomy`, `UPDATE control.aggregates SET sellable = true`, `SELECT control.ensure_partitions(7)`,
+		`SELECT document FROM control.aggregates`, `SELECT 1 FROM control.observations`,
+		`SELECT 1 FROM control.entities`, `SELECT 1 FROM control.taxonomy_nodes`,
+		`SELECT 1 FROM control.item_taxonomy`, `UPDATE control.aggregates SET sellable = true`,
+		`SELECT control.ensure_partitions(7)`,
 		`SELECT sealed_secret FROM control.api_keys`, `SELECT external_store_id FROM control.connections`,
 		`SELECT store_profile FROM control.connections`, `SELECT token_hmac FROM control.connector_tokens`,
 		`SELECT 1 FROM control.river_job`, `UPDATE control.key_version SET version = 9`,
-		`INSERT INTO control.api_keys (api_key_id) VALUES ('key_x')`, `UPDATE control.api_keys SET revoked_at = NULL`, `DELETE FROM control.api_keys`)
+		`INSERT INTO control.api_keys (api_key_id) VALUES ('key_x')`,
+		`UPDATE control.api_keys SET revoked_at = NULL`, `DELETE FROM control.api_keys`)
 	f("storefront_edge", false,
-		`SELECT 1 FROM control.installations`, `SELECT 1 FROM control.credentials`, `SELECT 1 FROM control.endpoints`,
+		`SELECT 1 FROM control.installations`, `SELECT 1 FROM control.credentials`,
+		`SELECT 1 FROM control.endpoints`,
 		`SELECT 1 FROM control.webhook_deliveries`, `SELECT 1 FROM control.bootstrap_runs`)
 	f("storefront_relay", false,
-		`SELECT 1 FROM control.installations`, `SELECT 1 FROM control.credentials`, `SELECT 1 FROM control.endpoints`,
+		`SELECT 1 FROM control.installations`, `SELECT 1 FROM control.credentials`,
+		`SELECT 1 FROM control.endpoints`,
 		`SELECT 1 FROM control.webhook_deliveries`, `SELECT 1 FROM control.bootstrap_runs`,
-		`SELECT 1 FROM control.observations`, `SELECT 1 FROM control.aggregates`, `SELECT 1 FROM control.entities`,
-		`SELECT 1 FROM control.api_keys`, `SELECT 1 FROM control.connections`, `SELECT 1 FROM control.connector_tokens`, `SELECT 1 FROM control.river_job`)
+		`SELECT 1 FROM control.observations`, `SELECT 1 FROM control.aggregates`,
+		`SELECT 1 FROM control.entities`,
+		`SELECT 1 FROM control.api_keys`, `SELECT 1 FROM control.connections`,
+		`SELECT 1 FROM control.connector_tokens`, `SELECT 1 FROM control.river_job`)
 	f("storefront_control", true, `DELETE FROM control.credentials`)
 	f("storefront_control", false,
-		`DELETE FROM control.installations`, `UPDATE control.installations SET connection_id = 'con_x'`, `UPDATE control.credentials SET connection_id = 'con_x'`,
-		`DELETE FROM control.endpoints`, `UPDATE control.endpoints SET connection_id = 'con_x'`, `UPDATE control.endpoints SET topic = 'x'`,
-		`DELETE FROM control.webhook_deliveries`, `UPDATE control.webhook_deliveries SET connection_id = 'con_x'`, `DELETE FROM control.bootstrap_runs`)
+		`DELETE FROM control.installations`, `UPDATE control.installations SET connection_id = 'con_x'`,
+		`UPDATE control.credentials SET connection_id = 'con_x'`,
+		`DELETE FROM control.endpoints`, `UPDATE control.endpoints SET connection_id = 'con_x'`,
+		`UPDATE control.endpoints SET topic = 'x'`,
+		`DELETE FROM control.webhook_deliveries`,
+		`UPDATE control.webhook_deliveries SET connection_id = 'con_x'`, `DELETE FROM control.bootstrap_runs`)
 	f("storefront_control", true,
-		`DELETE FROM control.river_job`, `INSERT INTO control.river_leader (elected_at, expires_at, leader_id) VALUES (now(), now(), 'x')`,
-		`UPDATE control.river_queue SET updated_at = now()`, `DELETE FROM control.river_notification`, `SELECT version FROM control.river_migration`)
+		`DELETE FROM control.river_job`,
+		`INSERT INTO control.river_leader (elected_at, expires_at, leader_id) VALUES (now(), now(), 'x')`,
+		`UPDATE control.river_queue SET updated_at = now()`, `DELETE FROM control.river_notification`,
+		`SELECT version FROM control.river_migration`)
 	f("storefront_control", false,
-		`DELETE FROM control.observations`, `DELETE FROM control.entities`, `DELETE FROM control.aggregates`, `DELETE FROM control.taxonomy_nodes`,
-		`UPDATE control.observations SET connection_id = 'con_x'`, `UPDATE control.observations SET content_digest = ''`,
+		`DELETE FROM control.observations`, `DELETE FROM control.entities`, `DELETE FROM control.aggregates`,
+		`DELETE FROM control.taxonomy_nodes`,
+		`UPDATE control.observations SET connection_id = 'con_x'`,
+		`UPDATE control.observations SET content_digest = ''`,
 		`UPDATE control.aggregates SET item_id = 'itm_x'`, `UPDATE control.entities SET external_id = 'x'`,
-		`DELETE FROM control.api_keys`, `DELETE FROM control.connections`, `DELETE FROM control.connector_tokens`, `DELETE FROM control.key_version`,
-		`INSERT INTO control.key_version (version) VALUES (1)`, `UPDATE control.api_keys SET scopes = '{}'`, `UPDATE control.api_keys SET digest = ''`,
-		`UPDATE control.api_keys SET connection_id = 'con_x'`, `UPDATE control.connections SET store_id = 'str_x'`,
-		`SELECT 1 FROM relay.signals`, `SELECT 1 FROM relay.audit`, `DELETE FROM relay.signals`, `UPDATE delivery.entries SET attempts = 0`,
-		`DELETE FROM delivery.entries`, `SELECT body FROM delivery.entries`, `UPDATE control.river_migration SET version = 1`)
+		`DELETE FROM control.api_keys`, `DELETE FROM control.connections`,
+		`DELETE FROM control.connector_tokens`, `DELETE FROM control.key_version`,
+		`INSERT INTO control.key_version (version) VALUES (1)`, `UPDATE control.api_keys SET scopes = '{}'`,
+		`UPDATE control.api_keys SET digest = ''`,
+		`UPDATE control.api_keys SET connection_id = 'con_x'`,
+		`UPDATE control.connections SET store_id = 'str_x'`,
+		`SELECT 1 FROM relay.signals`, `SELECT 1 FROM relay.audit`, `DELETE FROM relay.signals`,
+		`UPDATE delivery.entries SET attempts = 0`,
+		`DELETE FROM delivery.entries`, `SELECT body FROM delivery.entries`,
+		`UPDATE control.river_migration SET version = 1`)
 	pool := testkit.Pool(t, testkit.PostgresAs(t, superURL, "storefront_control"))
-	for _, sql := range []string{`TRUNCATE control.api_keys`, `DROP TABLE control.api_keys`, `ALTER TABLE control.api_keys ADD x int`, `CREATE TABLE control.x (n int)`} {
-		if _, err := pool.Exec(t.Context(), sql); pg.State(err) != "42501" {
+	for _, sql := range []string{`TRUNCATE control.api_keys`, `DROP TABLE control.api_keys`,
+		`ALTER TABLE control.api_keys ADD x int`, `CREATE TABLE control.x (n int)`} {
+		if _, err := pool.Exec(t.Context(), sql); pg.SQLState(err) != "42501" {
 			t.Errorf("%s: %v", sql, err)
 		}
 	}
 }
 
-// TestTheArchiveIsOnlyTakenAway: control redacts, and can put nothing in the place of what it takes away.
+// TestTheArchiveIsOnlyTakenAway: control can redact the archive, and cannot replace its content.
 func TestTheArchiveIsOnlyTakenAway(t *testing.T) {
 	t.Parallel()
 	superURL := testkit.PostgresWith(t, river, jobs.Migrate)
-	super, control := testkit.Pool(t, superURL), testkit.Pool(t, testkit.PostgresAs(t, superURL, "storefront_control"))
+	super, control := testkit.Pool(t, superURL), testkit.Pool(t,
+		testkit.PostgresAs(t, superURL, "storefront_control"))
 	for _, entity := range []string{"product", "order"} {
 		if _, err := super.Exec(t.Context(), `
 INSERT INTO control.observations (observation_id, minted_at, connection_id, entity, external_id, revision, operation, state, content_digest, document, raw)
@@ -184,13 +216,14 @@ VALUES ($1, now(), 'con_x', $1, 'x', 1, 'upsert', 'accepted', 'sha256:', 'docume
 		free bool
 	}{
 		{`UPDATE control.observations SET raw = 'other'`, false},
-		{`UPDATE control.observations SET document = 'other', redacted_at = now() WHERE entity = 'product'`, false},
+		{`UPDATE control.observations SET document = 'other', redacted_at = now() WHERE entity = 'product'`,
+			false},
 		{`UPDATE control.observations SET document = 'other' WHERE entity = 'order'`, false},
 		{`UPDATE control.observations SET document = 'without buyer', raw = '', redacted_at = now() WHERE entity = 'order'`, true},
 		{`UPDATE control.observations SET raw = ''`, true},
 	} {
 		_, err := control.Exec(t.Context(), c.sql)
-		if denied := pg.State(err) == "42501"; denied == c.free || (c.free && err != nil) {
+		if denied := pg.SQLState(err) == "42501"; denied == c.free || (c.free && err != nil) {
 			t.Errorf("%s: %v", c.sql, err)
 		}
 	}

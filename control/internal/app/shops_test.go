@@ -12,10 +12,11 @@ import (
 	"testing"
 )
 
-// hook delivers a webhook and returns the answer without what is the request's own.
+// hook delivers a webhook and returns the answer without its request id.
 func (b *bundle) hook(path, signature, body string) (status int, text string) {
 	b.t.Helper()
-	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, "http://"+b.app.Addr()+"/internal/v1/webhooks/"+path, bytes.NewReader([]byte(body)))
+	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost,
+		"http://"+b.app.Addr()+"/internal/v1/webhooks/"+path, bytes.NewReader([]byte(body)))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -41,8 +42,9 @@ func (b *bundle) hook(path, signature, body string) (status int, text string) {
 
 func TestWebhooksAndLoadsOfAnInstalledShop(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t, func(c *Config) { // nobody listens there
-		c.Production, c.ProviderURLs, c.ProviderNetworks = false, []string{"tiendanube=http://127.0.0.1:1/{store}"}, []string{"127.0.0.1/32"}
+	b := newBundle(t, func(c *Config) { // no server listens there
+		c.Production, c.ProviderURLs, c.ProviderNetworks = false,
+			[]string{"tiendanube=http://127.0.0.1:1/{store}"}, []string{"127.0.0.1/32"}
 	})
 	shop, status := b.install("123", "app-1", accessToken, "")
 	if status != 201 {
@@ -79,7 +81,7 @@ func TestWebhooksAndLoadsOfAnInstalledShop(t *testing.T) {
 	b.loads(shop)
 }
 
-// loads opens a load, meets it, and looks at it.
+// bootstraps opens a bootstrap run, opens it again while it is unfinished, and views it.
 func (b *bundle) loads(shop installed) {
 	b.t.Helper()
 	path := "/connections/" + shop.ConnectionID + "/bootstrap"
@@ -92,11 +94,12 @@ func (b *bundle) loads(shop installed) {
 		b.t.Fatalf("%d %s", a.status, a.body)
 	}
 	a.decode(b.t, &opened)
-	if a := b.call("POST", path, connectorToken, body); a.status != 409 || !bytes.Contains([]byte(a.body), []byte(opened.Run)) {
+	if a := b.call("POST", path, connectorToken, body); a.status != 409 ||
+		!bytes.Contains([]byte(a.body), []byte(opened.Run)) {
 		b.t.Errorf("%d %s", a.status, a.body)
 	}
 	var run struct{ State, Reason string }
-	b.eventually("the load says that nobody answers", func() bool {
+	b.eventually("the run says that the provider does not answer", func() bool {
 		a := b.call("GET", path+"/"+opened.Run, connectorToken, "")
 		a.decode(b.t, &run)
 		return a.status == 200 && run.State == "running" && run.Reason != ""

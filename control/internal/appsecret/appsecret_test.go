@@ -16,14 +16,17 @@ func TestParse(t *testing.T) {
 	if !b.Has(app) || !b.Has(App{"shopify", "a/b"}) || b.Has(App{"shopify", "1"}) {
 		t.Error("other apps have secrets than the setting names")
 	}
-	all := b.Verifying(app, "whe_1")
-	if len(all) != 4 || all[0].Reveal() != "secret:one" || all[1].Reveal() != "secret-two" || all[2] != b.Subscribing(app, "whe_1") {
+	all := b.VerificationSecrets(app, "whe_1")
+	if len(all) != 4 || all[0].Reveal() != "secret:one" || all[1].Reveal() != "secret-two" ||
+		all[2] != b.SubscriptionSecret(app, "whe_1") {
 		t.Errorf("%d secrets verify", len(all))
 	}
-	if b.Subscribing(app, "whe_1") == b.Subscribing(app, "whe_2") || len(b.Subscribing(app, "whe_1").Reveal()) != 64 {
+	if b.SubscriptionSecret(app, "whe_1") == b.SubscriptionSecret(app, "whe_2") ||
+		len(b.SubscriptionSecret(app, "whe_1").Reveal()) != 64 {
 		t.Error("two endpoints share a secret")
 	}
-	if b.Subscribing(App{"shopify", "x"}, "whe_1") != "" || b.Verifying(App{"shopify", "x"}, "whe_1") != nil {
+	if b.SubscriptionSecret(App{"shopify", "x"}, "whe_1") != "" ||
+		b.VerificationSecrets(App{"shopify", "x"}, "whe_1") != nil {
 		t.Error("an app without a secret has one")
 	}
 	if strings.Contains(fmt.Sprintf("%v %+v %#v", b, all, all), "secret-two") {

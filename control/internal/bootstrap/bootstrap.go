@@ -1,16 +1,14 @@
-// Package bootstrap owns loads (spec.md "Open the initial load of a connection"; contract, section 3 "Bootstrap"): a run
-// reads a shop's resources page by page through the path that every fetched entity takes, and saves its place in the
-// transaction of each page, so that it goes on there after a crash. Pages carry the number that was taken before they were
-// asked for: a notification that is fetched meanwhile wins over an older page.
+// Package bootstrap owns bootstrap runs, which read the catalog of a shop, and catch-ups, which read what was
+// updated since the last one. A run reads page by page and saves its progress in the transaction of each
+// page, so that it continues there after a crash. A page has the fetch sequence number that was taken before
+// the request: an entity that is fetched for a webhook meanwhile wins over the older page.
 //
 //	queued ──▶ running ──▶ completed
-//	              └──────▶ failed (the reason is shown)
+//	              └──────▶ failed (with a reason)
 //
-// A listing does not tell of entities that are gone. So behind its last page a run asks for each one that is known and was
-// not in it, and only the provider's "not found" deletes. A catch-up reads what was updated since the last one.
-//
-// The package refuses to page a provider by itself (adapters do), and to run twice: a save that does not follow the last
-// one ends the worker that tried it.
+// A listing does not tell which entities were deleted. So after the last page a run fetches each known entity
+// that was in no page, and deletes it only when the provider answers "not found". Two workers of one run do
+// no harm: a save must follow the last one, or it ends its worker with ErrSuperseded.
 package bootstrap
 
 import (
@@ -24,7 +22,7 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// State is how far a run is.
+// State is the state of a run.
 type State string
 
 // The closed set of states.
@@ -35,48 +33,52 @@ const (
 	Failed    State = "failed"
 )
 
-// Phase is how far a resource of a run is.
+// Phase is the phase of a resource of a run.
 type Phase string
 
 // The phases, in their order.
 const (
 	Listing Phase = ""        // pages are read
-	Missing Phase = "missing" // what is known and was in no page is asked for
+	Missing Phase = "missing" // known entities that were in no page are fetched
 	Done    Phase = "done"
 )
 
-// Progress is how far a resource is. It is saved with each page.
+// Progress is the progress of a resource. It is saved with each page.
 type Progress struct {
-	Phase    Phase           `json:"phase,omitempty"`
-	Cursor   provider.Cursor `json:"cursor,omitempty"`
-	First    int64           `json:"first,omitempty"`    // number before the first page
-	Exported int64           `json:"exported,omitempty"` // number before the provider's last snapshot began
-	After    string          `json:"after,omitempty"`    // last one that was asked for, of the missing
-	Saves    int64           `json:"saves,omitempty"`    // fences a worker that was taken for dead
-	Read     int64           `json:"read"`
-	Changed  int64           `json:"changed"`
-	Deleted  int64           `json:"deleted"`
+	Phase         Phase           `json:"phase,omitempty"`
+	Cursor        provider.Cursor `json:"cursor,omitempty"`
+	FirstFetchSeq int64           `json:"first,omitempty"` // taken before the first page
+	// taken before the provider began its last export
+	ExportFetchSeq int64 `json:"exported,omitempty"`
+	// last entity that was fetched in phase Missing
+	AfterID string `json:"after,omitempty"`
+	// counts saves; fences a worker that was superseded
+	Saves   int64 `json:"saves,omitempty"`
+	Read    int64 `json:"read"`
+	Changed int64 `json:"changed"`
+	Deleted int64 `json:"deleted"`
 }
 
-// Run is a load.
+// Run is a bootstrap run.
 type Run struct {
 	ID           ident.RunID
 	CommandID    ident.CommandID
 	ConnectionID ident.ConnectionID
 	State        State
-	Reason       string // of a failed one
-	Failures     int    // attempts in a row that brought nothing
+	Reason       string // of the last failure
+	Failures     int    // failed attempts in a row
 	Resources    map[catalog.Entity]*Progress
 }
 
-// order is that of the resources of a run: items find their categories' names when these are there.
-func order() []catalog.Entity {
+// resourceOrder is the order in which a run reads: products get the names of categories that were read
+// before.
+func resourceOrder() []catalog.Entity {
 	return []catalog.Entity{catalog.Category, catalog.Product, catalog.Order}
 }
 
-// next is the first resource that is not done.
+// next returns the first resource that is not done.
 func (r *Run) next() (catalog.Entity, *Progress) {
-	for _, e := range order() {
+	for _, e := range resourceOrder() {
 		if p := r.Resources[e]; p != nil && p.Phase != Done {
 			return e, p
 		}
@@ -84,13 +86,14 @@ func (r *Run) next() (catalog.Entity, *Progress) {
 	return "", nil
 }
 
-// NewRun returns a run of resources; empty means products and categories.
+// NewRun returns a run of the resources; none means products and categories.
 func NewRun(c ident.ConnectionID, resources []catalog.Entity, now time.Time) Run {
 	if len(resources) == 0 {
 		resources = []catalog.Entity{catalog.Product, catalog.Category}
 	}
 	r := Run{
-		ID: ident.RunID(ident.Mint(ident.Run, now)), CommandID: ident.CommandID(ident.Mint(ident.Command, now)),
+		ID: ident.RunID(ident.Mint(ident.Run, now)), CommandID: ident.CommandID(ident.Mint(ident.Command,
+			now)),
 		ConnectionID: c, State: Queued, Resources: make(map[catalog.Entity]*Progress),
 	}
 	for _, e := range resources {
@@ -99,26 +102,26 @@ func NewRun(c ident.ConnectionID, resources []catalog.Entity, now time.Time) Run
 	return r
 }
 
-// Runs is where runs are opened and looked at. Each method is one transaction.
-type Runs interface {
-	// Open stores a run with its job. It returns not_found for a connection that no provider has, and bootstrap_running,
-	// which names the run, while one runs.
-	Open(ctx context.Context, r Run) error
-	// Run returns not_found for one that is not there, or of another connection.
+// RunStore opens and reads runs. Each method is one transaction.
+type RunStore interface {
+	// OpenRun stores a run and its job. It returns not_found for a connection that is not a provider's, and
+	// bootstrap_running, which names the run, while one is unfinished.
+	OpenRun(ctx context.Context, r Run) error
+	// Run returns not_found for a run that does not exist or is of another connection.
 	Run(ctx context.Context, c ident.ConnectionID, id ident.RunID) (Run, error)
 }
 
-// Service is operation 8 and its view.
+// Service opens and shows runs.
 type Service struct {
-	runs Runs
+	runs RunStore
 	now  func() time.Time
 }
 
 // New returns a Service.
-func New(runs Runs, now func() time.Time) *Service { return &Service{runs: runs, now: now} }
+func New(runs RunStore, now func() time.Time) *Service { return &Service{runs: runs, now: now} }
 
-// Open is operation 8. resources are names of entities, in any order and number.
-func (s *Service) Open(ctx context.Context, c ident.ConnectionID, resources []string) (Run, error) {
+// OpenRun opens a run. resources are names of entities in any order, possibly repeated.
+func (s *Service) OpenRun(ctx context.Context, c ident.ConnectionID, resources []string) (Run, error) {
 	var entities []catalog.Entity
 	for _, name := range resources {
 		e, ok := catalog.ParseEntity(name)
@@ -130,10 +133,10 @@ func (s *Service) Open(ctx context.Context, c ident.ConnectionID, resources []st
 		}
 	}
 	r := NewRun(c, entities, s.now())
-	return r, s.runs.Open(ctx, r)
+	return r, s.runs.OpenRun(ctx, r)
 }
 
-// Run is the view of a run (E7).
+// Run returns a run.
 func (s *Service) Run(ctx context.Context, c ident.ConnectionID, id ident.RunID) (Run, error) {
 	return s.runs.Run(ctx, c, id)
 }

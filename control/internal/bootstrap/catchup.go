@@ -8,15 +8,18 @@ import (
 	"storefront.internal/control/internal/ingest"
 	"storefront.internal/control/internal/provider"
 	"storefront.internal/control/internal/shop"
+	"storefront.internal/shared/backoff"
 	"storefront.internal/shared/catalog"
 	"storefront.internal/shared/ident"
 )
 
-// margin is how far behind the last catch-up one begins: clocks differ, and a provider's listing may lag.
-const margin = 10 * time.Minute
+// overlap is how far a catch-up reaches back before the last one: clocks differ, and a provider's listing may
+// lag.
+const overlap = 10 * time.Minute
 
-// CatchUp reads what was updated since the last catch-up of a shop. again is when to ask once more, 0 when it ended.
-func (l *Loader) CatchUp(ctx context.Context, c ident.ConnectionID) (again time.Duration, err error) {
+// CatchUp reads what was updated since the last catch-up of a shop. snooze is the time until another attempt,
+// 0 when the catch-up is complete.
+func (l *Runner) CatchUp(ctx context.Context, c ident.ConnectionID) (snooze time.Duration, err error) {
 	opened, err := l.shops.Open(ctx, c)
 	if err != nil {
 		return 0, err
@@ -25,40 +28,43 @@ func (l *Loader) CatchUp(ctx context.Context, c ident.ConnectionID) (again time.
 	if err != nil {
 		return 0, err
 	}
-	for _, e := range order() {
-		after, err := l.since(ctx, opened, e, last.Add(-margin))
-		if err == nil && after == 0 || e == catalog.Order && unscoped(err) {
+	for _, e := range resourceOrder() {
+		after, err := l.readUpdated(ctx, opened, e, last.Add(-overlap))
+		if err == nil && after == 0 || e == catalog.Order && forbidden(err) {
 			continue
 		}
 		if err == nil {
 			return after, nil
 		}
-		if ingest.Closing(err) {
-			if err := l.store.RequestCheck(ctx, c); err != nil {
+		if ingest.AccessDenied(err) {
+			if err := l.store.EnqueueShopCheck(ctx, c); err != nil {
 				return 0, err
 			}
 			return 0, shop.ErrClosed
 		}
-		after, worth := provider.Retry(err)
-		if worth && after > 0 {
+		after, retryable := provider.RetryAfter(err)
+		if retryable && after > 0 {
 			return after, nil
 		}
 		return 0, err
 	}
-	return 0, l.store.CaughtUp(ctx, c, began)
+	return 0, l.store.SetLastCatchUp(ctx, c, began)
 }
 
-// unscoped reports whether an app may read the shop, as the resources before showed, but not its orders.
-func unscoped(err error) bool {
-	var refused *provider.Refused
+// forbidden reports whether the provider refused. For orders that means a missing scope: the resources before
+// were read.
+func forbidden(err error) bool {
+	var refused *provider.CredentialRefused
 	return errors.As(err, &refused)
 }
 
-// since reads one resource. It is short, so it saves no place: what interrupts it makes it begin anew.
-func (l *Loader) since(ctx context.Context, opened shop.Opened, e catalog.Entity, at time.Time) (time.Duration, error) {
+// readUpdated reads one resource. It saves no progress, since it is short: after an interruption it starts
+// again.
+func (l *Runner) readUpdated(ctx context.Context, opened shop.Opened, e catalog.Entity,
+	at time.Time) (time.Duration, error) {
 	var exported int64
 	for cursor := provider.Cursor(""); ; {
-		number, err := l.store.NextFetch(ctx)
+		fetchSeq, err := l.store.NextFetchSeq(ctx)
 		if err != nil {
 			return 0, err
 		}
@@ -66,17 +72,17 @@ func (l *Loader) since(ctx context.Context, opened shop.Opened, e catalog.Entity
 		if err != nil {
 			return 0, err
 		}
-		if page.Begins {
-			exported = number
+		if page.SnapshotStarted {
+			exported = fetchSeq
 		}
-		if page.Exported {
-			if exported == 0 { // nobody knows when it began
-				return page.After, nil
+		if page.FromSnapshot {
+			if exported == 0 { // an export of unknown age: wait for the next one
+				return page.ReadyAfter, nil
 			}
-			number = exported
+			fetchSeq = exported
 		}
 		if len(page.Items) > 0 {
-			outcomes, err := l.store.Apply(ctx, ingest.BatchOf(opened.Source, l.now(), page.Items, number))
+			outcomes, err := l.store.Apply(ctx, ingest.NewBatch(opened.Source, l.now(), page.Items, fetchSeq))
 			if err != nil {
 				return 0, err
 			}
@@ -85,12 +91,8 @@ func (l *Loader) since(ctx context.Context, opened shop.Opened, e catalog.Entity
 		if cursor = page.Next; cursor == "" {
 			return 0, nil
 		}
-		if page.After > 0 {
-			select {
-			case <-ctx.Done():
-				return 0, ctx.Err()
-			case <-time.After(page.After):
-			}
+		if err := backoff.Sleep(ctx, page.ReadyAfter); err != nil {
+			return 0, err
 		}
 	}
 }

@@ -9,76 +9,76 @@ import (
 	"storefront.internal/shared/catalog"
 )
 
-// reader asks a shop for its pages, one at a time: the next one while the last one is being saved.
+// reader reads the pages of a shop, one at a time: the next one while the last one is being saved.
 type reader struct {
-	ctx     context.Context
-	cancel  context.CancelFunc
-	numbers interface {
-		NextFetch(ctx context.Context) (int64, error)
+	ctx    context.Context
+	cancel context.CancelFunc
+	seqs   interface {
+		NextFetchSeq(ctx context.Context) (int64, error)
 	}
-	shop  shop.Opened
-	ahead *asking
+	shop       shop.Opened
+	prefetched *pageRequest
 }
 
-// asking is a page that was asked for before it was wanted.
-type asking struct {
-	entity catalog.Entity
-	cursor provider.Cursor
-	answer chan answer
+// pageRequest is a page that was requested before it is needed.
+type pageRequest struct {
+	entity   catalog.Entity
+	cursor   provider.Cursor
+	response chan pageResponse
 }
 
-type answer struct {
-	page     provider.Page
-	number   int64
-	err      error
-	panicked any // it is the reader's, who has somebody to recover it
+type pageResponse struct {
+	page       provider.Page
+	fetchSeq   int64
+	err        error
+	panicValue any // raised again in read, where the job recovers it
 }
 
 func newReader(ctx context.Context, store Store, of shop.Opened) *reader {
 	ctx, cancel := context.WithCancel(ctx)
-	return &reader{ctx: ctx, cancel: cancel, numbers: store, shop: of}
+	return &reader{ctx: ctx, cancel: cancel, seqs: store, shop: of}
 }
 
-// read returns a page and the number that was taken before it was asked for.
+// read returns a page and the fetch sequence number that was taken before its request.
 func (r *reader) read(e catalog.Entity, at provider.Cursor) (provider.Page, int64, error) {
-	if a := r.ahead; a == nil || a.entity != e || a.cursor != at {
-		r.end()
-		r.begin(e, at)
+	if a := r.prefetched; a == nil || a.entity != e || a.cursor != at {
+		r.discard()
+		r.prefetch(e, at)
 	}
-	got := <-r.ahead.answer
-	r.ahead = nil
-	if got.panicked != nil {
-		panic(got.panicked)
+	got := <-r.prefetched.response
+	r.prefetched = nil
+	if got.panicValue != nil {
+		panic(got.panicValue)
 	}
-	return got.page, got.number, got.err
+	return got.page, got.fetchSeq, got.err
 }
 
-// begin asks for a page that will be read.
-func (r *reader) begin(e catalog.Entity, at provider.Cursor) {
-	a := &asking{e, at, make(chan answer, 1)}
-	r.ahead = a
+// prefetch requests a page that will be read.
+func (r *reader) prefetch(e catalog.Entity, at provider.Cursor) {
+	a := &pageRequest{e, at, make(chan pageResponse, 1)}
+	r.prefetched = a
 	go func() {
-		var got answer
+		var got pageResponse
 		defer func() {
-			got.panicked = recover()
-			a.answer <- got
+			got.panicValue = recover()
+			a.response <- got
 		}()
-		if got.number, got.err = r.numbers.NextFetch(r.ctx); got.err == nil {
+		if got.fetchSeq, got.err = r.seqs.NextFetchSeq(r.ctx); got.err == nil {
 			got.page, got.err = r.shop.Adapter.Page(r.ctx, r.shop.Store, e, time.Time{}, at)
 		}
 	}()
 }
 
-// end waits for what nobody wants any more.
-func (r *reader) end() {
-	if r.ahead != nil {
-		<-r.ahead.answer
-		r.ahead = nil
+// discard waits for a page that will not be read.
+func (r *reader) discard() {
+	if r.prefetched != nil {
+		<-r.prefetched.response
+		r.prefetched = nil
 	}
 }
 
-// close ends what is under way.
+// close cancels a request in flight.
 func (r *reader) close() {
 	r.cancel()
-	r.end()
+	r.discard()
 }

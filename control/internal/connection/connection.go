@@ -1,6 +1,6 @@
-// Package connection owns custom connections and the tokens of their connectors (contract, section 3: E2, E3). A token
-// is random, is shown once, and is stored as an HMAC under the pepper of the configuration; without a pepper the
-// custom-connector principal is off. The package refuses provider connections: an installation makes those.
+// Package connection owns custom connections and the tokens of their connectors. A token is random, is shown
+// once, and is stored as an HMAC under the pepper of the configuration; without a pepper custom connectors
+// are off. Connections of providers are made by package installation.
 package connection
 
 import (
@@ -19,7 +19,7 @@ import (
 // ProviderCustom is the provider of custom connections.
 const ProviderCustom = "custom"
 
-// TokenPrefix starts every custom connector's token, so that people and leak scanners recognise one.
+// TokenPrefix starts every custom connector's token, so that people and leak scanners recognise tokens.
 const TokenPrefix = "sct_"
 
 // tokenBytes is the number of random bytes in a token, tokenLength its characters.
@@ -27,7 +27,7 @@ const tokenBytes = 32
 
 const tokenLength = len(TokenPrefix) + (tokenBytes*8+5)/6
 
-// Profile is what is known of a store: non-secret, non-personal. A nil member is unknown.
+// Profile describes a shop, without secrets and personal data. A nil member is unknown.
 type Profile struct {
 	Name     *string `json:"name,omitempty"`
 	Domain   *string `json:"domain,omitempty"`
@@ -46,24 +46,25 @@ type NewConnection struct {
 	TokenHMAC       [sha256.Size]byte
 }
 
-// Created is what E2 answers. The token is shown here only.
+// Created is a new connection. The token is shown here only.
 type Created struct {
 	ConnectionID ident.ConnectionID
 	StoreID      ident.StoreID
 	Token        string
 }
 
-// Store is where connections live.
+// Store is where connections are stored.
 type Store interface {
-	// CreateCustom returns store_connected when the external store has a connection.
+	// CreateCustom stores a connection; it returns store_connected when the external store has one.
 	CreateCustom(ctx context.Context, c NewConnection) error
-	// ReplaceToken returns not_found for a connection that is not there or is not custom.
-	ReplaceToken(ctx context.Context, c ident.ConnectionID, id ident.ConnectorTokenID, mac [sha256.Size]byte) error
+	// ReplaceToken returns not_found for a connection that does not exist or is not custom.
+	ReplaceToken(ctx context.Context, c ident.ConnectionID, id ident.ConnectorTokenID,
+		mac [sha256.Size]byte) error
 	// HolderOf returns the custom connection whose token has the HMAC, or not_found.
 	HolderOf(ctx context.Context, mac [sha256.Size]byte) (Custom, error)
 }
 
-// Custom is a connection as its connector's token names it.
+// Custom is the connection of a connector's token.
 type Custom struct {
 	ID      ident.ConnectionID
 	StoreID ident.StoreID
@@ -89,7 +90,7 @@ func (s *Service) Enabled() error {
 	return nil
 }
 
-// Create makes a custom connection for an external store (E2).
+// Create creates the custom connection of an external store.
 func (s *Service) Create(ctx context.Context, externalStoreID string, profile *Profile) (Created, error) {
 	if err := s.Enabled(); err != nil {
 		return Created{}, err
@@ -109,7 +110,7 @@ func (s *Service) Create(ctx context.Context, externalStoreID string, profile *P
 	return Created{ConnectionID: c.ID, StoreID: c.StoreID, Token: token}, nil
 }
 
-// Rotate replaces the token of a custom connection; the old one ends at once (E3).
+// Rotate replaces the token of a custom connection. The old one is invalid at once.
 func (s *Service) Rotate(ctx context.Context, c ident.ConnectionID) (token string, err error) {
 	if err := s.Enabled(); err != nil {
 		return "", err
@@ -121,9 +122,8 @@ func (s *Service) Rotate(ctx context.Context, c ident.ConnectionID) (token strin
 	return token, nil
 }
 
-// Identify returns the custom connection that a token is of, or unauthorized: also for a token of another connection than
-// the one given (operation 4). A token is looked up anew each time, so a rotated one ends at once; what has not the form
-// of one is not looked up.
+// Identify returns the custom connection c when the token is its token, else unauthorized. Every call looks
+// the token up, so a rotated token is invalid at once; text without the form of a token is not looked up.
 func (s *Service) Identify(ctx context.Context, c ident.ConnectionID, token string) (Custom, error) {
 	if s.Enabled() != nil || !strings.HasPrefix(token, TokenPrefix) || len(token) != tokenLength {
 		return Custom{}, fault.New(fault.Unauthorized, "")

@@ -24,7 +24,8 @@ func (f *fakeStore) CreateCustom(_ context.Context, c NewConnection) error {
 	return f.fail
 }
 
-func (f *fakeStore) ReplaceToken(_ context.Context, _ ident.ConnectionID, _ ident.ConnectorTokenID, mac [sha256.Size]byte) error {
+func (f *fakeStore) ReplaceToken(_ context.Context, _ ident.ConnectionID, _ ident.ConnectorTokenID,
+	mac [sha256.Size]byte) error {
 	f.macs = append(f.macs, mac)
 	return f.fail
 }
@@ -48,12 +49,14 @@ func TestATokenOpensItsOwnConnection(t *testing.T) {
 	if err1 != nil || err2 != nil {
 		t.Fatal(err1, err2)
 	}
-	if c, err := s.Identify(t.Context(), one.ConnectionID, one.Token); err != nil || c.ID != one.ConnectionID || c.StoreID != one.StoreID {
+	if c, err := s.Identify(t.Context(), one.ConnectionID, one.Token); err != nil ||
+		c.ID != one.ConnectionID || c.StoreID != one.StoreID {
 		t.Errorf("got %+v, %v", c, err)
 	}
 	refused := func(s *Service, c ident.ConnectionID, token string) {
 		t.Helper()
-		if holder, err := s.Identify(t.Context(), c, token); !fault.Is(err, fault.Unauthorized) || holder.ID != "" {
+		if holder, err := s.Identify(t.Context(), c, token); !fault.Is(err, fault.Unauthorized) ||
+			holder.ID != "" {
 			t.Errorf("%q: %+v, %v", token, holder, err)
 		}
 	}
@@ -61,7 +64,8 @@ func TestATokenOpensItsOwnConnection(t *testing.T) {
 	refused(s, one.ConnectionID, newToken())
 	refused(New(store, []byte("another pepper"), time.Now), one.ConnectionID, one.Token)
 	asked := store.asked
-	for _, token := range []string{"", TokenPrefix, one.Token + "x", "x" + one.Token[1:], one.Token[:len(one.Token)-1]} {
+	for _, token := range []string{"", TokenPrefix, one.Token + "x", "x" + one.Token[1:],
+		one.Token[:len(one.Token)-1]} {
 		refused(s, one.ConnectionID, token)
 	}
 	refused(New(store, nil, time.Now), one.ConnectionID, one.Token)
@@ -69,7 +73,8 @@ func TestATokenOpensItsOwnConnection(t *testing.T) {
 		t.Error("what has not the form of a token was looked up")
 	}
 	store.fail = fault.New(fault.ServiceUnavailable, "")
-	if _, err := s.Identify(t.Context(), one.ConnectionID, one.Token); !fault.Is(err, fault.ServiceUnavailable) {
+	if _, err := s.Identify(t.Context(), one.ConnectionID, one.Token); !fault.Is(err,
+		fault.ServiceUnavailable) {
 		t.Errorf("the store is away: %v", err)
 	}
 }
@@ -88,14 +93,17 @@ func TestTokensAreStoredAsHMACs(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := store.created[0]
-	if c.ID != created.ConnectionID || c.StoreID != created.StoreID || c.ExternalStoreID != "store" || *c.Profile.Name != name ||
-		!ident.Valid(ident.Connection, string(c.ID)) || !ident.Valid(ident.Store, string(c.StoreID)) || !ident.Valid(ident.ConnectorToken, string(c.TokenID)) {
+	if c.ID != created.ConnectionID || c.StoreID != created.StoreID || c.ExternalStoreID != "store" ||
+		*c.Profile.Name != name ||
+		!ident.Valid(ident.Connection, string(c.ID)) || !ident.Valid(ident.Store, string(c.StoreID)) ||
+		!ident.Valid(ident.ConnectorToken, string(c.TokenID)) {
 		t.Errorf("created %+v, stored %+v", created, c)
 	}
 	for token, mac := range map[string][sha256.Size]byte{created.Token: c.TokenHMAC, rotated: store.macs[0]} {
 		h := hmac.New(sha256.New, pepper)
 		h.Write([]byte(token))
-		if !hmac.Equal(h.Sum(nil), mac[:]) || !strings.HasPrefix(token, TokenPrefix) || len(token) != len(TokenPrefix)+43 {
+		if !hmac.Equal(h.Sum(nil), mac[:]) || !strings.HasPrefix(token, TokenPrefix) ||
+			len(token) != len(TokenPrefix)+43 {
 			t.Errorf("token %q is stored as %x", token, mac)
 		}
 	}

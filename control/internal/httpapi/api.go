@@ -20,44 +20,44 @@ import (
 	"storefront.internal/shared/tracing"
 )
 
-// Keys is the life of storefront keys.
+// Keys issues, lists and revokes storefront keys.
 type Keys interface {
 	Issue(ctx context.Context, c ident.ConnectionID, scopes []string) (storekeys.Key, error)
 	List(ctx context.Context, c ident.ConnectionID) ([]storekeys.Key, error)
 	Revoke(ctx context.Context, c ident.ConnectionID, k ident.KeyID) error
 }
 
-// Connections is what an operator does with custom connections, and who holds the token of one.
+// Connections creates custom connections and identifies their connectors.
 type Connections interface {
 	Enabled() error
 	Identify(ctx context.Context, c ident.ConnectionID, token string) (connection.Custom, error)
-	Create(ctx context.Context, externalStoreID string, profile *connection.Profile) (connection.Created, error)
+	Create(ctx context.Context, externalStoreID string, p *connection.Profile) (connection.Created, error)
 	Rotate(ctx context.Context, c ident.ConnectionID) (token string, err error)
 }
 
-// Installations is how shops of providers become connections, and how far each is.
+// Installations opens installations and shows connections.
 type Installations interface {
 	Open(ctx context.Context, caller string, r installation.Request) (installation.Installed, error)
 	Connection(ctx context.Context, c ident.ConnectionID) (installation.View, error)
 }
 
-// Loads is the initial loads of connections.
-type Loads interface {
-	Open(ctx context.Context, c ident.ConnectionID, resources []string) (bootstrap.Run, error)
+// Bootstraps opens and shows bootstrap runs.
+type Bootstraps interface {
+	OpenRun(ctx context.Context, c ident.ConnectionID, resources []string) (bootstrap.Run, error)
 	Run(ctx context.Context, c ident.ConnectionID, id ident.RunID) (bootstrap.Run, error)
 }
 
-// Webhooks is where providers' notifications arrive.
+// Webhooks takes webhooks of providers.
 type Webhooks interface {
 	Receive(ctx context.Context, r *webhook.Request) (ping bool, err error)
 }
 
-// Erasures is how shoppers are forgotten.
+// Erasures requests the erasure of personal data.
 type Erasures interface {
-	Visitor(ctx context.Context, c ident.ConnectionID, v ident.VisitorID) error
+	EraseVisitor(ctx context.Context, c ident.ConnectionID, v ident.VisitorID) error
 }
 
-// Observations is what connectors deliver and what the engine and operators read of it.
+// Observations takes observations of custom connectors and reads them for the engine and operators.
 type Observations interface {
 	Deliver(ctx context.Context, from observation.Source, body []byte) ([]observation.Result, error)
 	Snapshot(ctx context.Context, id ident.ObservationID) (observation.Snapshot, error)
@@ -66,7 +66,7 @@ type Observations interface {
 	Replay(ctx context.Context, c ident.ConnectionID, id ident.ObservationID) (observation.Result, error)
 }
 
-// Queue is the delivery queue of interactions as people see and steer it.
+// Queue is the delivery queue as operators see and control it.
 type Queue interface {
 	View(ctx context.Context) (deliveries.View, error)
 	Resume(ctx context.Context) error
@@ -80,7 +80,7 @@ type Config struct {
 	Keys          Keys
 	Connections   Connections
 	Installations Installations
-	Loads         Loads
+	Bootstraps    Bootstraps
 	Webhooks      Webhooks
 	Observations  Observations
 	Erasures      Erasures
@@ -90,48 +90,49 @@ type Config struct {
 	Logger        *slog.Logger
 	Tracing       *tracing.Tracing // nil: requests are not traced
 	Now           func() time.Time
-	BodyBudget    int64 // bytes of the bodies of operations 4 and 12 that the process buffers at a time
+	BodyBudget    int64 // bytes of large bodies that the process buffers at a time
 }
 
 // API is the handler of the internal surface.
 type API struct {
 	cfg     Config
 	routes  []route
-	bodies  *bodies
+	bodies  *bodyBuffers
 	entries map[fault.Code]problem.Entry
 }
 
-// New returns the handler with the routes whose principal is mounted.
+// New returns the handler with the routes whose role has a token.
 func New(cfg Config) *API {
-	a := &API{cfg: cfg, bodies: newBodies(cfg.BodyBudget, cfg.Metrics), entries: make(map[fault.Code]problem.Entry)}
+	a := &API{cfg: cfg, bodies: newBodyBuffers(cfg.BodyBudget, cfg.Metrics),
+		entries: make(map[fault.Code]problem.Entry)}
 	for _, e := range problem.Entries() {
 		a.entries[e.Code] = e
 	}
 	for _, r := range a.table() {
-		if a.mounted(r.door) {
+		if a.mounted(r.role) {
 			a.routes = append(a.routes, r)
 		}
 	}
 	return a
 }
 
-// mounted reports whether a door is there. The custom connectors' tokens are in the store, under a pepper that the
-// configuration may lack.
-func (a *API) mounted(d principal.Door) bool {
+// mounted reports whether a role can have tokens. Those of custom connectors are in PostgreSQL, under a
+// pepper that the configuration may lack.
+func (a *API) mounted(d principal.Role) bool {
 	if d == principal.Custom {
 		return a.cfg.Connections.Enabled() == nil
 	}
 	return a.cfg.Principals.Mounted(d)
 }
 
-// Limits of the listener and of a request (contract, section 1 "Body limits").
+// Limits of the listener and of a request.
 const (
 	maxHeaderBytes = 16 << 10
 	maxBodyBytes   = 1 << 20
 	requestTimeout = 20 * time.Second
 )
 
-// NewServer returns the HTTP server of the internal surface. It serves nothing but handler.
+// NewServer returns the HTTP server of the internal surface.
 func NewServer(handler http.Handler, logger *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:                      handler,

@@ -1,6 +1,7 @@
-// Package httpapi owns the internal surface as HTTP (contract, sections 1 and 3): which paths exist, who may open them,
-// how bodies are read and answers and problems are written. A handler decodes, calls one use case and encodes. It
-// refuses to decide anything about keys, connections, observations or the queue, and it never logs a body, a token or a path.
+// Package httpapi owns the internal surface as HTTP: its paths, who may call them, how bodies are read, and
+// how answers and problems are written. A handler decodes, calls one use case and encodes; it makes no
+// decision. Bodies, tokens and paths are never logged.
 //
-// The order of the checks is path (404, 405), credential (401), body (400, 413, 422), and only then a store.
+// The checks of a request come in the order path (404, 405), credential (401), body (400, 413, 422), stored
+// state.
 package httpapi

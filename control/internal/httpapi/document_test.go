@@ -43,11 +43,12 @@ func TestRouteTableIsTheDocument(t *testing.T) {
 	documented := map[string]bool{}
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
-			documented[fmt.Sprint(method, " ", path, " ", op.OperationID, " ", op.Extensions["x-principal"])] = true
+			documented[fmt.Sprint(method, " ", path, " ", op.OperationID, " ",
+				op.Extensions["x-principal"])] = true
 		}
 	}
 	for _, r := range (&API{}).table() {
-		line := fmt.Sprint(r.method, " ", r.pattern, " ", r.operation, " ", r.door)
+		line := fmt.Sprint(r.method, " ", r.pattern, " ", r.operation, " ", r.role)
 		if !documented[line] {
 			t.Errorf("served and not documented: %s", line)
 		}
@@ -75,7 +76,7 @@ func TestDocumentedCodesAreInTheProblemTable(t *testing.T) {
 	}
 }
 
-// documented is one request and the status that the document has for it.
+// documented is one request and its documented status.
 type documented struct {
 	operation, method, target, token, body string
 	status                                 int
@@ -86,7 +87,7 @@ func fails(err error) func(*fake) { return func(f *fake) { f.fail = err } }
 
 func off(f *fake) { f.off = true }
 
-// manyResults holds every status with all that it carries.
+// manyResults has every status with all of its members.
 func manyResults(f *fake) {
 	f.results = nil
 	for i, s := range observation.Statuses() {
@@ -101,7 +102,7 @@ func manyResults(f *fake) {
 	}
 }
 
-// holds makes operation 10 serve a golden document.
+// holds makes read_canonical serve a golden document.
 func holds(e catalog.Entity, name string) func(*fake) {
 	return func(f *fake) {
 		raw, err := os.ReadFile("../../../shared/catalog/testdata/" + name + ".golden.json")
@@ -127,8 +128,9 @@ func documentedCases() []documented {
 	large := `{"external_store_id":"` + strings.Repeat("x", maxBodyBytes) + `"}`
 	blocked := func(f *fake) {
 		f.view.Worker = deliveries.Worker{State: deliveries.Blocked, BlockedAt: at()}
-		f.view.Total = deliveries.Slice{Pending: 2, OldestPendingAt: at(), DeadLast24h: 1, UnconfirmedCreations: 1}
-		f.view.Connections = []deliveries.Slice{f.view.Total}
+		f.view.Total = deliveries.Stats{Pending: 2, OldestPendingAt: at(), DeadLast24h: 1,
+			UnconfirmedCreations: 1}
+		f.view.Connections = []deliveries.Stats{f.view.Total}
 		f.view.Connections[0].ConnectionID = oneConnection
 	}
 	post, get, del := http.MethodPost, http.MethodGet, http.MethodDelete
@@ -136,7 +138,8 @@ func documentedCases() []documented {
 		{"create_connection", post, conns, connectorToken, `{"external_store_id":"s"}`, 201, nil},
 		{"create_connection", post, conns, connectorToken, `{}`, 400, nil},
 		{"create_connection", post, conns, backendToken, `{}`, 401, nil},
-		{"create_connection", post, conns, connectorToken, `{"external_store_id":"s"}`, 409, fails(fault.New(fault.StoreConnected, ""))},
+		{"create_connection", post, conns, connectorToken, `{"external_store_id":"s"}`, 409,
+			fails(fault.New(fault.StoreConnected, ""))},
 		{"create_connection", post, conns, connectorToken, `{"external_store_id":"s"}`, 409, off},
 		{"create_connection", post, conns, connectorToken, large, 413, nil},
 		{"rotate_token", post, conns + "/con_1/token", connectorToken, "", 201, nil},
@@ -150,7 +153,8 @@ func documentedCases() []documented {
 		{"issue_key", post, keys, backendToken, large, 413, nil},
 		{"issue_key", post, keys, backendToken, `{"scopes":["catalog:write"]}`, 422, nil},
 		{"issue_key", post, keys, backendToken, "", 500, fails(errors.New(canaryText))},
-		{"issue_key", post, keys, backendToken, "", 503, fails(&fault.Error{Code: fault.ServiceUnavailable, RetryAfter: time.Second})},
+		{"issue_key", post, keys, backendToken, "", 503, fails(&fault.Error{Code: fault.ServiceUnavailable,
+			RetryAfter: time.Second})},
 		{"list_keys", get, keys, backendToken, "", 200, nil},
 		{"list_keys", get, keys, "", "", 401, nil},
 		{"list_keys", get, noKeys, backendToken, "", 404, nil},
@@ -166,11 +170,18 @@ func documentedCases() []documented {
 		{"view_queue", get, inter + "/queue", connectorToken, "", 401, nil},
 		{"resume_delivery", post, inter + "/resume", connectorToken, "", 202, nil},
 		{"resume_delivery", post, inter + "/resume", backendToken, "", 401, nil},
-		{"resume_delivery", post, inter + "/resume", connectorToken, "", 409, fails(fault.New(fault.NotBlocked, ""))},
+		{"resume_delivery", post, inter + "/resume", connectorToken, "", 409,
+			fails(fault.New(fault.NotBlocked, ""))},
 		{"list_dead", get, inter + "/dead", connectorToken, "", 200, nil},
+		{"list_dead", get, inter + "/dead?kind=envelope", connectorToken, "", 200, nil},
+		{"list_dead", get, inter + "/dead?kind=webhook", connectorToken, "", 400, nil},
 		{"list_dead", get, inter + "/dead?limit=0", connectorToken, "", 400, nil},
 		{"list_dead", get, inter + "/dead", backendToken, "", 401, nil},
 		{"replay_dead", post, inter + "/dead/replay", connectorToken, `{"signal_ids":["sig_1"]}`, 202, nil},
+		{"replay_dead", post, inter + "/dead/replay", connectorToken,
+			`{"kind":"envelope","signal_ids":["obs_1"]}`, 202, nil},
+		{"replay_dead", post, inter + "/dead/replay", connectorToken,
+			`{"kind":"webhook","connection_id":"con_1"}`, 400, nil},
 		{"replay_dead", post, inter + "/dead/replay", connectorToken, `[]`, 400, nil},
 		{"replay_dead", post, inter + "/dead/replay", engineToken, `{}`, 401, nil},
 		{"replay_dead", post, inter + "/dead/replay", connectorToken, large, 413, nil},
@@ -183,10 +194,13 @@ func documentedCases() []documented {
 		{"deliver_observations", post, conns + "/con%2f/observations", holderToken, one, 401, nil},
 		{"deliver_observations", post, conns + "//observations", holderToken, one, 401, nil},
 		{"deliver_observations", post, conns + "/../observations", holderToken, one, 401, nil},
-		{"deliver_observations", post, deliver, holderToken, `{"observations":[` + strings.Repeat("1,", 500) + `1]}`, 413, nil},
-		{"deliver_observations", post, deliver, holderToken, `{"observations":["` + strings.Repeat("x", maxObservationsBody) + `"]}`, 413, nil},
+		{"deliver_observations", post, deliver, holderToken, `{"observations":[` +
+			strings.Repeat("1,", 500) + `1]}`, 413, nil},
+		{"deliver_observations", post, deliver, holderToken, `{"observations":["` +
+			strings.Repeat("x", maxObservationsBody) + `"]}`, 413, nil},
 		{"deliver_observations", post, deliver, holderToken, one, 500, fails(errors.New(canaryText))},
-		{"deliver_observations", post, deliver, holderToken, one, 503, fails(&fault.Error{Code: fault.ServiceUnavailable, RetryAfter: time.Second})},
+		{"deliver_observations", post, deliver, holderToken, one, 503,
+			fails(&fault.Error{Code: fault.ServiceUnavailable, RetryAfter: time.Second})},
 		{"deliver_observations", post, deliver, holderToken, one, 503, func(f *fake) {
 			f.identify = &fault.Error{Code: fault.ServiceUnavailable, RetryAfter: time.Second}
 		}},
@@ -196,13 +210,18 @@ func documentedCases() []documented {
 		{"list_quarantine", get, conns + "/con_1/quarantine", backendToken, "", 401, nil},
 		{"list_quarantine", get, conns + "/con_none/quarantine", connectorToken, "", 404, nil},
 		{"replay_quarantined", post, conns + "/con_1/quarantine/obs_1/replay", connectorToken, "", 202, nil},
-		{"replay_quarantined", post, conns + "/con_1/quarantine/obs_1/replay", connectorToken, "gzip", 400, nil},
+		{"replay_quarantined", post, conns + "/con_1/quarantine/obs_1/replay", connectorToken,
+			"gzip", 400, nil},
 		{"replay_quarantined", post, conns + "/con_1/quarantine/obs_1/replay", holderToken, "", 401, nil},
-		{"replay_quarantined", post, conns + "/con_none/quarantine/obs_1/replay", connectorToken, "", 404, nil},
+		{"replay_quarantined", post, conns + "/con_none/quarantine/obs_1/replay",
+			connectorToken, "", 404, nil},
 		{"read_canonical", get, observed + "obs_1/canonical", engineToken, "", 200, nil},
-		{"read_canonical", get, observed + "obs_1/canonical", engineToken, "", 200, holds(catalog.Product, "product")},
-		{"read_canonical", get, observed + "obs_1/canonical", engineToken, "", 200, holds(catalog.Category, "category")},
-		{"read_canonical", get, observed + "obs_1/canonical", engineToken, "", 200, holds(catalog.Order, "order")},
+		{"read_canonical", get, observed + "obs_1/canonical", engineToken, "", 200,
+			holds(catalog.Product, "product")},
+		{"read_canonical", get, observed + "obs_1/canonical", engineToken, "", 200,
+			holds(catalog.Category, "category")},
+		{"read_canonical", get, observed + "obs_1/canonical", engineToken, "", 200,
+			holds(catalog.Order, "order")},
 		{"read_canonical", get, observed + "obs_1/canonical", engineToken, "*", 304, nil},
 		{"read_canonical", get, observed + "obs_1/canonical", engineToken, "gzip", 400, nil},
 		{"read_canonical", get, observed + "obs_1/canonical", connectorToken, "", 401, nil},
@@ -262,7 +281,7 @@ func TestAnswersAreTheDocuments(t *testing.T) {
 	}
 }
 
-// checkAnswer validates an answer against the document, and what holds of every answer.
+// checkAnswer validates an answer against the document, and checks the rules of every answer.
 func checkAnswer(t *testing.T, doc *openapi3.T, name string, c documented, w *httptest.ResponseRecorder) {
 	t.Helper()
 	for path, item := range doc.Paths.Map() {
@@ -273,7 +292,8 @@ func checkAnswer(t *testing.T, doc *openapi3.T, name string, c documented, w *ht
 		input := &openapi3filter.ResponseValidationInput{
 			RequestValidationInput: &openapi3filter.RequestValidationInput{
 				Request: httptest.NewRequest(c.method, c.target, nil),
-				Route:   &routers.Route{Spec: doc, Path: path, PathItem: item, Method: c.method, Operation: op},
+				Route: &routers.Route{Spec: doc, Path: path, PathItem: item,
+					Method: c.method, Operation: op},
 			},
 			Status: w.Code, Header: w.Header(), Body: io.NopCloser(strings.NewReader(w.Body.String())),
 			Options: &openapi3filter.Options{IncludeResponseStatus: true},
@@ -306,12 +326,14 @@ func TestDoorsWithoutTokensAreNotMounted(t *testing.T) {
 	tokens := []string{"", connectorToken, backendToken, engineToken, holderToken}
 	mounted := 0
 	for _, r := range (&API{}).table() {
-		target := strings.NewReplacer("{connection_id}", "con_1", "{api_key_id}", "key_1", "{observation_id}", "obs_1",
-			"{bootstrap_run_id}", "bsr_1", "{visitor_id}", "vis_1", "{provider}", "shopify", "{endpoint_id}", "whe_1").Replace(r.pattern)
+		target := strings.NewReplacer("{connection_id}", "con_1", "{api_key_id}", "key_1",
+			"{observation_id}", "obs_1",
+			"{bootstrap_run_id}", "bsr_1", "{visitor_id}", "vis_1", "{provider}", "shopify", "{endpoint_id}",
+			"whe_1").Replace(r.pattern)
 		for _, token := range tokens {
 			got := b.call(r.method, target, token, nil).Code
 			want := []int{http.StatusNotFound}
-			if r.door == principal.Connector {
+			if r.role == principal.Connector {
 				mounted++
 				want = []int{200, 201, 202, 400, 401}
 			}

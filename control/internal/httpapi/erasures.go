@@ -5,9 +5,9 @@ import (
 	"net/http"
 )
 
-// eraseVisitor is E9.
+// eraseVisitor is erase_visitor.
 func (a *API) eraseVisitor(ctx context.Context, r *request) (reply, error) {
-	if err := a.cfg.Erasures.Visitor(ctx, r.params.connection, r.params.visitor); err != nil {
+	if err := a.cfg.Erasures.EraseVisitor(ctx, r.params.connection, r.params.visitor); err != nil {
 		return reply{}, err
 	}
 	return reply{status: http.StatusAccepted}, nil

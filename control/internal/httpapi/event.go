@@ -13,24 +13,24 @@ import (
 	"storefront.internal/shared/tracing"
 )
 
-// event is the one log line of a request, filled along the way. It holds an allow-list: no path, no query, no body, no
-// header but the two ids.
+// event is the one log line of a request, filled while the request is served. It is an allow-list: no path,
+// query or body, and no header but the two ids.
 type event struct {
-	requestID  string
-	traceID    string
-	span       tracing.Span
-	operation  string
-	method     string
-	connection ident.ConnectionID
-	identity   principal.Identity
-	plain      bool   // the path is operation 4's
-	code       string // of a failure
-	err        error  // of a 5xx
-	bytes      int
-	began      time.Time
+	requestID   string
+	traceID     string
+	span        tracing.Span
+	operation   string
+	method      string
+	connection  ident.ConnectionID
+	identity    principal.Identity
+	plainErrors bool   // the path is that of deliver_observations
+	code        string // of an error answer
+	err         error  // of a 5xx
+	bytes       int
+	began       time.Time
 }
 
-// unmatched is the operation of a request that met no route.
+// unmatched is the operation of a request without a route.
 const unmatched = "unmatched"
 
 func (a *API) begin(r *http.Request) *event {
@@ -41,10 +41,11 @@ func (a *API) begin(r *http.Request) *event {
 	}
 	sent, span := r.Header.Get("Traceparent"), tracing.Span{}
 	if a.cfg.Tracing != nil {
-		span = a.cfg.Tracing.Server(sent)
+		span = a.cfg.Tracing.StartServer(sent)
 		sent = span.Traceparent()
 	}
-	return &event{requestID: id, traceID: traceID(sent), span: span, operation: unmatched, method: knownMethod(r.Method), began: now}
+	return &event{requestID: id, traceID: traceID(sent), span: span, operation: unmatched,
+		method: knownMethod(r.Method), began: now}
 }
 
 func (a *API) end(ev *event, status int) {
@@ -52,9 +53,10 @@ func (a *API) end(ev *event, status int) {
 	a.cfg.Metrics.requests.WithLabelValues(ev.operation, strconv.Itoa(status)).Observe(took.Seconds())
 	ev.span.EndRequest(ev.operation, status)
 	attrs := []slog.Attr{
-		slog.String("request_id", ev.requestID), slog.String("operation", ev.operation), slog.String("method", ev.method),
+		slog.String("request_id", ev.requestID), slog.String("operation", ev.operation),
+		slog.String("method", ev.method),
 		slog.Int("status", status), slog.Float64("duration_ms", float64(took.Microseconds())/1000),
-		slog.Int("bytes", ev.bytes), slog.String("principal", ev.identity.Door.String()),
+		slog.Int("bytes", ev.bytes), slog.String("principal", ev.identity.Role.String()),
 	}
 	attrs = appendText(attrs, "provider", ev.identity.Provider)
 	attrs = appendText(attrs, "connection_id", string(ev.connection))
@@ -75,20 +77,21 @@ func appendText(attrs []slog.Attr, name, value string) []slog.Attr {
 	return append(attrs, slog.String(name, value))
 }
 
-// knownMethod keeps a stranger's text out of the log.
+// knownMethod keeps a client's text out of the log.
 func knownMethod(m string) string {
 	switch m {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+		http.MethodDelete, http.MethodOptions:
 		return m
 	}
 	return "other"
 }
 
-// traceID returns the trace id of a W3C traceparent, or nothing.
+// traceID returns the trace id of a W3C traceparent, "" without one.
 func traceID(traceparent string) string {
-	parts := strings.Split(traceparent, "-")
-	if len(parts) < 4 || len(parts[0]) != 2 || len(parts[1]) != 32 || strings.Trim(parts[1], "0123456789abcdef") != "" {
+	parent, ok := tracing.ParseTraceparent(traceparent)
+	if !ok {
 		return ""
 	}
-	return parts[1]
+	return parent.TraceID().String()
 }

@@ -27,7 +27,7 @@ import (
 	"storefront.internal/shared/testkit"
 )
 
-// The canaries: none of them may show up in a log line, a metric or a problem.
+// The canaries: none of them may appear in a log line, a metric or a problem.
 const (
 	connectorToken = "canary-connector-token-0123456789abcdef"
 	backendToken   = "canary-backend-token-0123456789abcdefgh"
@@ -44,7 +44,7 @@ const (
 
 func at() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.FixedZone("x", 3600)) }
 
-// fake is every use case; fail is what each of them returns when it is set.
+// fake implements every use case; fail is the error of each of them, when set.
 type fake struct {
 	fail     error
 	off      bool
@@ -72,7 +72,7 @@ type fake struct {
 	visitor   ident.VisitorID
 }
 
-// fakeQueue has a Replay of its own.
+// fakeQueue has its own Replay.
 type fakeQueue struct{ *fake }
 
 func (f fakeQueue) Replay(_ context.Context, q deliveries.ReplayQuery) (int, error) {
@@ -80,11 +80,13 @@ func (f fakeQueue) Replay(_ context.Context, q deliveries.ReplayQuery) (int, err
 	return 3, f.fail
 }
 
-// snapshotOf is what operation 10 reads of an entity.
+// snapshotOf is what read_canonical reads of an entity.
 func snapshotOf(e catalog.Entity, document string) observation.Snapshot {
 	s := observation.Snapshot{
-		ObservationID: "obs_1", Provider: "custom", ExternalStoreID: "store", Entity: e, ExternalID: "x<1>", Revision: 7,
-		Operation: catalog.Upsert, ContentDigest: catalog.Digest([]byte(document)), Document: []byte(document),
+		ObservationID: "obs_1", Provider: "custom", ExternalStoreID: "store", Entity: e,
+		ExternalID: "x<1>", Revision: 7,
+		Operation: catalog.Upsert, ContentDigest: catalog.Digest([]byte(document)),
+		Document: []byte(document),
 	}
 	if document == "" {
 		s.Operation, s.Document = catalog.Delete, nil
@@ -106,7 +108,8 @@ func (f *fake) Issue(_ context.Context, c ident.ConnectionID, scopes []string) (
 			return storekeys.Key{}, fault.New(fault.UnknownScope, "")
 		}
 	}
-	return storekeys.Key{ID: "key_1", ConnectionID: c, Scopes: storekey.AllScopes(), CreatedAt: at(), Secret: canarySecret}, f.of(c)
+	return storekeys.Key{ID: "key_1", ConnectionID: c, Scopes: storekey.AllScopes(), CreatedAt: at(),
+		Secret: canarySecret}, f.of(c)
 }
 
 func (f *fake) List(_ context.Context, c ident.ConnectionID) ([]storekeys.Key, error) {
@@ -118,7 +121,7 @@ func (f *fake) List(_ context.Context, c ident.ConnectionID) ([]storekeys.Key, e
 
 func (f *fake) Revoke(_ context.Context, c ident.ConnectionID, _ ident.KeyID) error { return f.of(c) }
 
-func (f *fake) Visitor(_ context.Context, c ident.ConnectionID, v ident.VisitorID) error {
+func (f *fake) EraseVisitor(_ context.Context, c ident.ConnectionID, v ident.VisitorID) error {
 	f.visitor = v
 	return f.of(c)
 }
@@ -132,7 +135,8 @@ func (f *fake) Enabled() error {
 
 func (f *fake) Create(_ context.Context, external string, p *connection.Profile) (connection.Created, error) {
 	f.external, f.profile = external, p
-	return connection.Created{ConnectionID: "con_2", StoreID: "str_2", Token: "sct_" + strings.Repeat("x", 43)}, f.fail
+	return connection.Created{ConnectionID: "con_2", StoreID: "str_2", Token: "sct_" +
+		strings.Repeat("x", 43)}, f.fail
 }
 
 func (f *fake) Rotate(_ context.Context, c ident.ConnectionID) (string, error) {
@@ -155,7 +159,8 @@ func (f *fake) Identify(_ context.Context, c ident.ConnectionID, token string) (
 	return connection.Custom{ID: c, StoreID: "str_1"}, nil
 }
 
-func (f *fake) Deliver(_ context.Context, from observation.Source, body []byte) ([]observation.Result, error) {
+func (f *fake) Deliver(_ context.Context, from observation.Source,
+	body []byte) ([]observation.Result, error) {
 	f.source, f.delivered = from, string(body)
 	if _, err := catalog.Split(body); err != nil {
 		return nil, err
@@ -182,13 +187,16 @@ func (f *fake) Quarantine(_ context.Context, c ident.ConnectionID, cursor string
 	if cursor == "bad" {
 		return observation.Page{}, fault.New(fault.InvalidRequest, "")
 	}
-	return observation.Page{Cursor: "obs_1", Held: []observation.Held{
-		{ObservationID: "obs_1", Entity: catalog.Product, ExternalID: "p/1", Revision: 3, Reason: "missing at /document/item", At: at()},
+	return observation.Page{Cursor: "obs_1", Observations: []observation.QuarantinedObservation{
+		{ObservationID: "obs_1", Entity: catalog.Product, ExternalID: "p/1", Revision: 3,
+			Reason: "missing at /document/item", At: at()},
 	}}, f.of(c)
 }
 
-func (f *fake) Replay(_ context.Context, c ident.ConnectionID, id ident.ObservationID) (observation.Result, error) {
-	return observation.Result{Status: observation.Quarantined, ObservationID: id, EntityID: "itm_1", Reason: "missing at /document/item"}, f.of(c)
+func (f *fake) Replay(_ context.Context, c ident.ConnectionID,
+	id ident.ObservationID) (observation.Result, error) {
+	return observation.Result{Status: observation.Quarantined, ObservationID: id, EntityID: "itm_1",
+		Reason: "missing at /document/item"}, f.of(c)
 }
 
 func (f *fake) View(context.Context) (deliveries.View, error) { return f.view, f.fail }
@@ -197,8 +205,8 @@ func (f *fake) Resume(context.Context) error { return f.fail }
 
 func (f *fake) Dead(_ context.Context, q deliveries.DeadQuery) (deliveries.DeadPage, error) {
 	f.dead = q
-	return deliveries.DeadPage{Cursor: "next", Dead: []deliveries.DeadEntry{
-		{SignalID: "sig_1", ConnectionID: oneConnection, DiedAt: at(), Attempts: 8, Reason: "rejected"},
+	return deliveries.DeadPage{Cursor: "next", Dead: []deliveries.DeadLetter{
+		{ID: "sig_1", ConnectionID: oneConnection, DiedAt: at(), Attempts: 8, Reason: "rejected"},
 	}}, f.fail
 }
 
@@ -218,21 +226,27 @@ func newBundle(t *testing.T, tokens principal.Tokens) *bundle {
 	}
 	f, log, registry := &fake{}, &testkit.Log{}, prometheus.NewRegistry()
 	f.raw, f.snapshot = `{"id": 1 }`, snapshotOf(catalog.Product, "")
-	f.results = []observation.Result{{Status: observation.Accepted, ObservationID: "obs_1", EntityID: "itm_1"}}
+	f.results = []observation.Result{{Status: observation.Accepted, ObservationID: "obs_1",
+		EntityID: "itm_1"}}
 	f.view = deliveries.View{ReadAt: at(), Worker: deliveries.Worker{State: deliveries.Running}}
 	return &bundle{fake: f, log: log, registry: registry, api: New(Config{
-		Principals: ring, Keys: f, Connections: f, Installations: fakeInstallations{f}, Loads: fakeLoads{f}, Webhooks: f, Observations: f, Erasures: f, Queue: fakeQueue{f}, BodyBudget: 40 << 20, Problems: problem.New("https://errors.test/"),
+		Principals: ring, Keys: f, Connections: f, Installations: fakeInstallations{f},
+		Bootstraps: fakeLoads{f}, Webhooks: f, Observations: f, Erasures: f, Queue: fakeQueue{f},
+		BodyBudget: 40 << 20, Problems: problem.New("https://errors.test/"),
 		Metrics: NewMetrics(registry), Now: time.Now,
-		Logger: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), // without redaction
+		// without redaction
+		Logger: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})}
 }
 
 func allTokens() principal.Tokens {
-	return principal.Tokens{Connectors: "shopify:" + connectorToken, Backend: backendToken, Engine: engineToken}
+	return principal.Tokens{Connectors: "shopify:" + connectorToken, Backend: backendToken,
+		Engine: engineToken}
 }
 
 // call makes one request and returns the answer.
-func (b *bundle) call(method, target, token string, body io.Reader, change ...func(*http.Request)) *httptest.ResponseRecorder {
+func (b *bundle) call(method, target, token string, body io.Reader,
+	change ...func(*http.Request)) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, body)
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/hex"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,7 +15,7 @@ import (
 	"storefront.internal/shared/settings"
 )
 
-// Bounds of operation 5's body, in characters.
+// Bounds of an installation's members, in characters.
 const (
 	maxProviderText     = 64
 	maxAppID            = 255
@@ -25,7 +26,7 @@ const (
 	maxAttributionValue = 256
 )
 
-// openInstallation is operation 5.
+// openInstallation is open_installation.
 func (a *API) openInstallation(ctx context.Context, r *request) (reply, error) {
 	wanted, err := readInstallation(r.http)
 	if err != nil {
@@ -47,7 +48,7 @@ func (a *API) openInstallation(ctx context.Context, r *request) (reply, error) {
 	}{string(got.InstallationID), string(got.ConnectionID), string(got.EndpointID), got.Created})
 }
 
-// viewConnection is E7.
+// viewConnection is view_connection.
 func (a *API) viewConnection(ctx context.Context, r *request) (reply, error) {
 	v, err := a.cfg.Installations.Connection(ctx, r.params.connection)
 	if err != nil {
@@ -73,86 +74,65 @@ func (a *API) viewConnection(ctx context.Context, r *request) (reply, error) {
 }
 
 func readInstallation(r *http.Request) (out installation.Request, err error) {
-	raw, err := readBody(r)
+	body, err := readObject(r)
 	if err != nil {
 		return out, err
 	}
-	body, err := parseObject(raw)
-	if err != nil {
-		return out, err
-	}
-	provider := body.requiredText("provider", maxProviderText)
-	app := body.requiredText("provider_app_id", maxAppID)
-	store := body.requiredText("external_store_id", maxExternalStoreID)
-	token := body.requiredText("access_token", maxAccessToken)
 	out = installation.Request{
-		Provider: provider, AppID: app, ExternalStoreID: store, AccessToken: settings.Secret(token),
-		Scope:        body.boundedText("scope", 0, maxScope),
-		Profile:      body.profile("store_profile"),
-		BrowserProof: body.digest("browser_proof_sha256"),
-		Attribution:  body.marks("attribution"),
+		Provider:        body.requiredString("provider", maxProviderText),
+		AppID:           body.requiredString("provider_app_id", maxAppID),
+		ExternalStoreID: body.requiredString("external_store_id", maxExternalStoreID),
+		AccessToken:     settings.Secret(body.requiredString("access_token", maxAccessToken)),
+		Scope:           body.boundedString("scope", 0, maxScope),
+		Profile:         body.profile("store_profile"),
+		BrowserProof:    body.digest("browser_proof_sha256"),
+		Attribution:     body.attribution("attribution"),
 	}
 	return out, body.form.err()
 }
 
-// requiredText is text of at least one character that must be there, or "" with a fault.
-func (o *object) requiredText(name string, most int) string {
-	if _, present := o.members[name]; !present {
-		o.form.fault(o.at(name), "missing", "Is required.")
-	}
-	if s := o.boundedText(name, 1, most); s != nil {
-		return *s
-	}
-	return ""
-}
-
-// digest returns a member that is a SHA-256 in hexadecimal digits, or nil.
+// digest returns a member that is a SHA-256 in hexadecimal digits, nil without one.
 func (o *object) digest(name string) []byte {
-	s := o.boundedText(name, browserProofDigits, browserProofDigits)
+	s := o.boundedString(name, browserProofDigits, browserProofDigits)
 	if s == nil {
 		return nil
 	}
 	sum, err := hex.DecodeString(*s)
 	if err != nil {
-		o.form.fault(o.at(name), "invalid_character", "Has hexadecimal digits only.")
+		o.form.addError(o.at(name), "invalid_character", "Has hexadecimal digits only.")
 		return nil
 	}
 	return sum
 }
 
-// marks returns a member that is an object of short texts, or nil.
-func (o *object) marks(name string) map[string]string {
+// attribution returns a member that is an object of short strings, nil without one.
+func (o *object) attribution(name string) map[string]string {
 	member := o.object(name)
 	if member == nil {
 		return nil
 	}
 	out := make(map[string]string, len(member.members))
-	names := make([]string, 0, len(member.members))
-	for key := range member.members {
-		names = append(names, key)
-	}
-	slices.Sort(names) // faults come in one order
-	for _, key := range names {
-		member.mark(out, key)
+	for _, key := range slices.Sorted(maps.Keys(member.members)) { // so that errors come in one order
+		member.attributionEntry(out, key)
 	}
 	return out
 }
 
-// mark reads one mark. Its name is the client's, and is escaped in a pointer.
-func (o *object) mark(into map[string]string, key string) {
+// attributionEntry reads one entry. The client chose its key, so the pointer escapes it.
+func (o *object) attributionEntry(into map[string]string, key string) {
 	pointer := o.pointer + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 	if utf8.RuneCountInString(key) > maxAttributionKey {
-		o.form.fault(o.pointer, "invalid_length", "A key has at most 64 characters.")
+		o.form.addError(o.pointer, "invalid_length", "A key has at most 64 characters.")
 		return
 	}
 	v := o.members[key]
 	if v.Kind() != jsontext.KindString {
-		o.form.fault(pointer, "wrong_type", "Must be a string.")
+		o.form.addError(pointer, "wrong_type", "Must be a string.")
 		return
 	}
 	value := unquote(v)
 	if utf8.RuneCountInString(value) > maxAttributionValue {
-		o.form.fault(pointer, "invalid_length", "Has at most 256 characters.")
+		o.form.addError(pointer, "invalid_length", "Has at most 256 characters.")
 		return
 	}
 	into[key] = value

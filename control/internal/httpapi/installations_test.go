@@ -17,26 +17,30 @@ import (
 // canaryAccess is the credential of a store.
 const canaryAccess = "canary-access-token"
 
-// fakeInstallations has an Open of its own.
+// fakeInstallations has its own Open.
 type fakeInstallations struct{ *fake }
 
-func (f fakeInstallations) Open(_ context.Context, caller string, r installation.Request) (installation.Installed, error) {
+func (f fakeInstallations) Open(_ context.Context, caller string,
+	r installation.Request) (installation.Installed, error) {
 	f.caller, f.install = caller, r
 	if r.Provider != caller {
 		return installation.Installed{}, fault.New(fault.UnknownProvider, "")
 	}
-	return installation.Installed{InstallationID: "ins_1", ConnectionID: "con_1", EndpointID: "whe_1", Created: f.installed.Created}, f.fail
+	return installation.Installed{InstallationID: "ins_1", ConnectionID: "con_1", EndpointID: "whe_1",
+		Created: f.installed.Created}, f.fail
 }
 
 func (f fakeInstallations) Connection(_ context.Context, c ident.ConnectionID) (installation.View, error) {
-	return installation.View{ConnectionID: c, StoreID: "str_1", Provider: "shopify", ExternalStoreID: "a", State: "active", Installation: f.status}, f.of(c)
+	return installation.View{ConnectionID: c, StoreID: "str_1", Provider: "shopify", ExternalStoreID: "a",
+		State: "active", Installation: f.status}, f.of(c)
 }
 
 const installations = "/internal/v1/installations"
 
-// installationBody is a body of operation 5 with members changed; a null one is taken out.
+// installationBody is a body of open_installation with changed members; a null one is removed.
 func installationBody(change map[string]any) string {
-	body := map[string]any{"provider": "shopify", "provider_app_id": "app", "external_store_id": "store", "access_token": canaryAccess}
+	body := map[string]any{"provider": "shopify", "provider_app_id": "app", "external_store_id": "store",
+		"access_token": canaryAccess}
 	for name, value := range change {
 		body[name] = value
 	}
@@ -52,7 +56,8 @@ func installationCases(large string) []documented {
 	const one = "/internal/v1/connections/con_1"
 	created := func(f *fake) { f.installed.Created = true }
 	failed := func(f *fake) {
-		f.status = &installation.Status{ID: "ins_1", State: installation.StateFailed, Reason: "credential_refused"}
+		f.status = &installation.Status{ID: "ins_1", State: installation.StateFailed,
+			Reason: "credential_refused"}
 	}
 	return []documented{
 		{"open_installation", post, installations, connectorToken, body, 201, created},
@@ -61,8 +66,10 @@ func installationCases(large string) []documented {
 		{"open_installation", post, installations, connectorToken, "gzip", 400, nil},
 		{"open_installation", post, installations, backendToken, body, 401, nil},
 		{"open_installation", post, installations, connectorToken, large, 413, nil},
-		{"open_installation", post, installations, connectorToken, installationBody(map[string]any{"provider": "tiendanube"}), 422, nil},
-		{"open_installation", post, installations, connectorToken, body, 500, fails(fmt.Errorf("%s", canaryText))},
+		{"open_installation", post, installations, connectorToken,
+			installationBody(map[string]any{"provider": "tiendanube"}), 422, nil},
+		{"open_installation", post, installations, connectorToken, body, 500,
+			fails(fmt.Errorf("%s", canaryText))},
 		{"view_connection", get, one, connectorToken, "", 200, nil},
 		{"view_connection", get, one, connectorToken, "", 200, failed},
 		{"view_connection", get, one, connectorToken, "gzip", 400, nil},
@@ -75,21 +82,27 @@ func TestInstallationIsReadWhole(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, allTokens())
 	proof := strings.Repeat("aB", 32)
-	w := b.call(http.MethodPost, installations, connectorToken, strings.NewReader(installationBody(map[string]any{
-		"scope": "read_products", "browser_proof_sha256": proof, "attribution": map[string]any{"utm_source": "x", "gone": nil, "": ""},
-		"store_profile": map[string]any{"name": "Shop", "domain": "a.example", "country": "AR", "language": "es", "currency": "ARS", "email": "x"},
-		"unknown":       7,
-	})))
+	w := b.call(http.MethodPost, installations, connectorToken,
+		strings.NewReader(installationBody(map[string]any{
+			"scope": "read_products", "browser_proof_sha256": proof,
+			"attribution": map[string]any{"utm_source": "x", "gone": nil, "": ""},
+			"store_profile": map[string]any{"name": "Shop", "domain": "a.example", "country": "AR",
+				"language": "es", "currency": "ARS", "email": "x"},
+			"unknown": 7,
+		})))
 	got := b.fake.install
-	if w.Code != 200 || b.fake.caller != "shopify" || got.Provider != "shopify" || got.AppID != "app" || got.ExternalStoreID != "store" ||
-		got.AccessToken.Reveal() != canaryAccess || *got.Scope != "read_products" || len(got.BrowserProof) != 32 || *got.Profile.Currency != "ARS" {
+	if w.Code != 200 || b.fake.caller != "shopify" || got.Provider != "shopify" || got.AppID != "app" ||
+		got.ExternalStoreID != "store" ||
+		got.AccessToken.Reveal() != canaryAccess || *got.Scope != "read_products" ||
+		len(got.BrowserProof) != 32 || *got.Profile.Currency != "ARS" {
 		t.Errorf("%d %s: %+v", w.Code, w.Body, got)
 	}
 	if len(got.Attribution) != 2 || got.Attribution["utm_source"] != "x" {
 		t.Errorf("attribution: %v", got.Attribution)
 	}
 	b.call(http.MethodPost, installations, connectorToken, strings.NewReader(installationBody(nil)))
-	if got := b.fake.install; got.Scope != nil || got.Profile != nil || got.BrowserProof != nil || got.Attribution != nil {
+	if got := b.fake.install; got.Scope != nil || got.Profile != nil || got.BrowserProof != nil ||
+		got.Attribution != nil {
 		t.Errorf("absent members are there: %+v", got)
 	}
 	if strings.Contains(b.log.String(), "canary") {
@@ -117,7 +130,8 @@ func TestInstallationLimits(t *testing.T) {
 	b := newBundle(t, allTokens())
 	f := func(change map[string]any, want ...string) {
 		t.Helper()
-		w := b.call(http.MethodPost, installations, connectorToken, strings.NewReader(installationBody(change)))
+		w := b.call(http.MethodPost, installations, connectorToken,
+			strings.NewReader(installationBody(change)))
 		if len(want) == 0 {
 			if w.Code != 200 {
 				t.Errorf("refused: %d %s", w.Code, w.Body)
@@ -129,9 +143,10 @@ func TestInstallationLimits(t *testing.T) {
 		}
 	}
 	long := func(n int) string { return strings.Repeat("é", n) }
-	for name, most := range map[string]int{"provider_app_id": 255, "external_store_id": 255, "access_token": 8192} {
-		f(map[string]any{name: long(most)})
-		f(map[string]any{name: long(most + 1)}, "invalid_length /"+name)
+	for name, limit := range map[string]int{"provider_app_id": 255, "external_store_id": 255,
+		"access_token": 8192} {
+		f(map[string]any{name: long(limit)})
+		f(map[string]any{name: long(limit + 1)}, "invalid_length /"+name)
 	}
 	f(map[string]any{"provider": long(65)}, "invalid_length /provider")
 	for _, name := range []string{"provider", "provider_app_id", "external_store_id", "access_token"} {
@@ -147,20 +162,26 @@ func TestInstallationLimits(t *testing.T) {
 	f(map[string]any{"browser_proof_sha256": strings.Repeat("0", 64)})
 	f(map[string]any{"browser_proof_sha256": strings.Repeat("0", 63)}, "invalid_length /browser_proof_sha256")
 	f(map[string]any{"browser_proof_sha256": strings.Repeat("0", 65)}, "invalid_length /browser_proof_sha256")
-	f(map[string]any{"browser_proof_sha256": strings.Repeat("g", 64)}, "invalid_character /browser_proof_sha256")
-	f(map[string]any{"browser_proof_sha256": strings.Repeat("é", 64)}, "invalid_character /browser_proof_sha256")
+	f(map[string]any{"browser_proof_sha256": strings.Repeat("g", 64)},
+		"invalid_character /browser_proof_sha256")
+	f(map[string]any{"browser_proof_sha256": strings.Repeat("é", 64)},
+		"invalid_character /browser_proof_sha256")
 	f(map[string]any{"store_profile": "x"}, "wrong_type /store_profile")
 	for _, name := range []string{"name", "domain", "country", "language", "currency"} {
 		f(map[string]any{"store_profile": map[string]any{name: long(255)}})
-		f(map[string]any{"store_profile": map[string]any{name: long(256)}}, "invalid_length /store_profile/"+name)
+		f(map[string]any{"store_profile": map[string]any{name: long(256)}},
+			"invalid_length /store_profile/"+name)
 		f(map[string]any{"store_profile": map[string]any{name: 7}}, "wrong_type /store_profile/"+name)
 	}
 	f(map[string]any{"attribution": map[string]any{long(64): long(256)}})
 	f(map[string]any{"attribution": map[string]any{long(65): "x"}}, "invalid_length /attribution")
-	f(map[string]any{"attribution": map[string]any{"a/b~c": long(257)}}, "invalid_length /attribution/a~1b~0c")
-	f(map[string]any{"attribution": map[string]any{"a": 7, "b": map[string]any{}}}, "wrong_type /attribution/a", "wrong_type /attribution/b")
+	f(map[string]any{"attribution": map[string]any{"a/b~c": long(257)}},
+		"invalid_length /attribution/a~1b~0c")
+	f(map[string]any{"attribution": map[string]any{"a": 7, "b": map[string]any{}}},
+		"wrong_type /attribution/a", "wrong_type /attribution/b")
 	f(map[string]any{"attribution": []string{}}, "wrong_type /attribution")
-	f(map[string]any{"provider": nil, "scope": 7, "attribution": 7}, "missing /provider", "wrong_type /attribution", "wrong_type /scope")
+	f(map[string]any{"provider": nil, "scope": 7, "attribution": 7}, "missing /provider",
+		"wrong_type /attribution", "wrong_type /scope")
 	if strings.Contains(b.log.String(), "canary") {
 		t.Errorf("a canary is in the log: %s", b.log)
 	}

@@ -8,24 +8,25 @@ import (
 	"storefront.internal/shared/storekey"
 )
 
-// maxScopes bounds the array of operation 6; the closed set is smaller, and naming a scope twice is no fault.
+// maxScopes bounds the array of scopes. The closed set is smaller, but a scope may be named twice.
 const maxScopes = 64
 
-// keyBody is a key record (spec.md "Storefront API key"). RevokedAt stays null: only live keys are answered.
+// keyBody is a key in an answer. RevokedAt stays null, since only live keys are answered.
 type keyBody struct {
 	ID           string           `json:"api_key_id"`
 	ConnectionID string           `json:"connection_id"`
 	Scopes       []storekey.Scope `json:"scopes"`
-	CreatedAt    instant          `json:"created_at"`
-	RevokedAt    *instant         `json:"revoked_at"`
+	CreatedAt    timestamp        `json:"created_at"`
+	RevokedAt    *timestamp       `json:"revoked_at"`
 	Secret       string           `json:"secret,omitempty"`
 }
 
 func newKeyBody(k storekeys.Key) keyBody {
-	return keyBody{ID: string(k.ID), ConnectionID: string(k.ConnectionID), Scopes: k.Scopes, CreatedAt: instant(k.CreatedAt), Secret: k.Secret}
+	return keyBody{ID: string(k.ID), ConnectionID: string(k.ConnectionID), Scopes: k.Scopes,
+		CreatedAt: timestamp(k.CreatedAt), Secret: k.Secret}
 }
 
-// issueKey is operation 6.
+// issueKey is issue_key.
 func (a *API) issueKey(ctx context.Context, r *request) (reply, error) {
 	scopes, err := readScopes(r.http)
 	if err != nil {
@@ -38,7 +39,7 @@ func (a *API) issueKey(ctx context.Context, r *request) (reply, error) {
 	return jsonReply(http.StatusCreated, newKeyBody(key))
 }
 
-// readScopes reads the optional body: absent, {} and empty scopes all ask for every scope.
+// readScopes reads the optional body. An absent body, {} and empty scopes all mean every scope.
 func readScopes(r *http.Request) ([]string, error) {
 	raw, err := readBody(r)
 	if err != nil || len(raw) == 0 {
@@ -48,11 +49,11 @@ func readScopes(r *http.Request) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	scopes := body.texts("scopes", maxScopes)
+	scopes := body.stringArray("scopes", maxScopes)
 	return scopes, body.form.err()
 }
 
-// listKeys is operation 7.
+// listKeys is list_keys.
 func (a *API) listKeys(ctx context.Context, r *request) (reply, error) {
 	keys, err := a.cfg.Keys.List(ctx, r.params.connection)
 	if err != nil {
@@ -67,7 +68,7 @@ func (a *API) listKeys(ctx context.Context, r *request) (reply, error) {
 	return jsonReply(http.StatusOK, out)
 }
 
-// revokeKey is E4.
+// revokeKey is revoke_key.
 func (a *API) revokeKey(ctx context.Context, r *request) (reply, error) {
 	if err := a.cfg.Keys.Revoke(ctx, r.params.connection, r.params.key); err != nil {
 		return reply{}, err

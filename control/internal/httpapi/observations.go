@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strconv"
 
 	"storefront.internal/control/internal/observation"
 	"storefront.internal/shared/fault"
+	"storefront.internal/shared/ident"
 )
 
-// deliverObservations is operation 4. Its every answer is application/json, failures too (contract, section 1 "Problems").
+// deliverObservations is deliver_observations. All of its answers are application/json, errors too.
 func (a *API) deliverObservations(ctx context.Context, r *request) (reply, error) {
 	body, release, err := a.bodies.read(r.http, maxObservationsBody)
 	if err != nil {
@@ -18,50 +18,41 @@ func (a *API) deliverObservations(ctx context.Context, r *request) (reply, error
 	}
 	defer release()
 	results, err := a.cfg.Observations.Deliver(ctx, observation.Source{
-		ConnectionID: r.holder.ID, StoreID: r.holder.StoreID, Provider: observation.ProviderCustom,
+		ConnectionID: r.custom.ID, StoreID: r.custom.StoreID, Provider: observation.ProviderCustom,
 	}, body)
 	if err != nil {
 		return reply{}, err
 	}
-	return reply{status: http.StatusOK, contentType: "application/json", body: appendResults(nil, results)}, nil
-}
-
-// appendResults writes the results by hand: there are up to 500, and reasons are the only texts that may need escapes.
-func appendResults(dst []byte, results []observation.Result) []byte {
-	dst = append(dst, `{"results":[`...)
+	out := struct {
+		Results []indexedResult `json:"results"`
+	}{make([]indexedResult, 0, len(results))}
 	for i := range results {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, `{"index":`...)
-		dst = strconv.AppendInt(dst, int64(results[i].Index), 10)
-		dst = append(appendResult(append(dst, ','), &results[i]), '}')
+		out.Results = append(out.Results, indexedResult{results[i].Index, newResultBody(&results[i])})
 	}
-	return append(dst, `]}`...)
+	return jsonReply(http.StatusOK, out)
 }
 
-// appendResult writes the members behind the index.
-func appendResult(dst []byte, r *observation.Result) []byte {
-	dst = append(append(append(dst, `"status":"`...), r.Status...), '"')
-	dst = appendMember(dst, "observation_id", string(r.ObservationID))
-	dst = appendMember(dst, "entity_id", r.EntityID)
-	return appendMember(dst, "reason", r.Reason)
+type indexedResult struct {
+	Index int `json:"index"`
+	resultBody
 }
 
-// appendMember appends a member of text unless it is empty.
-func appendMember(dst []byte, name, value string) []byte {
-	if value == "" {
-		return dst
-	}
-	quoted, _ := json.Marshal(value) // a string cannot fail
-	dst = append(append(append(dst, `,"`...), name...), `":`...)
-	return append(dst, quoted...)
+// resultBody is what became of one observation.
+type resultBody struct {
+	Status        observation.Status  `json:"status"`
+	ObservationID ident.ObservationID `json:"observation_id,omitempty"`
+	EntityID      string              `json:"entity_id,omitempty"`
+	Reason        string              `json:"reason,omitempty"`
 }
 
-// plainFailure makes a failure of operation 4's path: {code, detail} and nothing else.
-func (a *API) plainFailure(h http.Header, ev *event, err error) reply {
+func newResultBody(r *observation.Result) resultBody {
+	return resultBody{r.Status, r.ObservationID, r.EntityID, r.Reason}
+}
+
+// plainError builds an error answer of the path of deliver_observations: {code, detail} and nothing else.
+func (a *API) plainError(h http.Header, ev *event, err error) reply {
 	f := fault.From(err)
-	a.note(h, ev, f, err)
+	a.recordFailure(h, ev, f, err)
 	entry, ok := a.entries[f.Code]
 	if !ok {
 		entry, f = a.entries[fault.InternalError], &fault.Error{}
@@ -84,9 +75,9 @@ func (a *API) plainFailure(h http.Header, ev *event, err error) reply {
 	return reply{status: entry.Status, contentType: "application/json", body: raw}
 }
 
-// listQuarantine is the reading half of E8.
+// listQuarantine is list_quarantine.
 func (a *API) listQuarantine(ctx context.Context, r *request) (reply, error) {
-	cursor, err := cursorOf(r.http)
+	cursor, err := readCursor(r.http)
 	if err != nil {
 		return reply{}, err
 	}
@@ -94,34 +85,35 @@ func (a *API) listQuarantine(ctx context.Context, r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	out := quarantineBody{Quarantined: make([]heldBody, 0, len(page.Held)), Cursor: page.Cursor}
-	for i := range page.Held {
-		h := &page.Held[i]
-		out.Quarantined = append(out.Quarantined, heldBody{string(h.ObservationID), string(h.Entity), h.ExternalID, h.Revision, h.Reason, instant(h.At)})
+	out := quarantineBody{Quarantined: make([]quarantinedBody, 0, len(page.Observations)),
+		Cursor: page.Cursor}
+	for i := range page.Observations {
+		h := &page.Observations[i]
+		out.Quarantined = append(out.Quarantined, quarantinedBody{string(h.ObservationID), string(h.Entity),
+			h.ExternalID, h.Revision, h.Reason, timestamp(h.At)})
 	}
 	return jsonReply(http.StatusOK, out)
 }
 
 type quarantineBody struct {
-	Quarantined []heldBody `json:"quarantined"`
-	Cursor      string     `json:"cursor,omitempty"`
+	Quarantined []quarantinedBody `json:"quarantined"`
+	Cursor      string            `json:"cursor,omitempty"`
 }
 
-type heldBody struct {
-	ObservationID string  `json:"observation_id"`
-	Entity        string  `json:"entity"`
-	ExternalID    string  `json:"external_id"`
-	Revision      int64   `json:"revision"`
-	Reason        string  `json:"reason"`
-	At            instant `json:"at"`
+type quarantinedBody struct {
+	ObservationID string    `json:"observation_id"`
+	Entity        string    `json:"entity"`
+	ExternalID    string    `json:"external_id"`
+	Revision      int64     `json:"revision"`
+	Reason        string    `json:"reason"`
+	At            timestamp `json:"at"`
 }
 
-// replayQuarantined is the writing half of E8. It says what became of the observation.
+// replayQuarantined is replay_quarantined. It answers what became of the observation.
 func (a *API) replayQuarantined(ctx context.Context, r *request) (reply, error) {
 	result, err := a.cfg.Observations.Replay(ctx, r.params.connection, r.params.observation)
 	if err != nil {
 		return reply{}, err
 	}
-	body := append(appendResult([]byte{'{'}, &result), '}')
-	return reply{status: http.StatusAccepted, contentType: "application/json", body: body}, nil
+	return jsonReply(http.StatusAccepted, newResultBody(&result))
 }

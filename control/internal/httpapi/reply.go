@@ -11,7 +11,8 @@ import (
 	"storefront.internal/shared/problem"
 )
 
-// reply is an answer before it is written. Answers of this surface hold secrets and buyer data: none may be cached.
+// reply is an answer before it is written. Answers of this surface hold secrets and buyer data, so none may
+// be cached.
 type reply struct {
 	status      int
 	contentType string
@@ -28,18 +29,19 @@ func jsonReply(status int, v any) (reply, error) {
 	if err := enc.Encode(v); err != nil {
 		return reply{}, err
 	}
-	return reply{status: status, contentType: "application/json", body: bytes.TrimSuffix(out.Bytes(), []byte("\n"))}, nil
+	return reply{status: status, contentType: "application/json",
+		body: bytes.TrimSuffix(out.Bytes(), []byte("\n"))}, nil
 }
 
-// problem makes the answer of a failure and notes it in the event.
+// problem builds the answer for an error and records it in the event.
 func (a *API) problem(h http.Header, ev *event, err error) reply {
 	status, body := a.cfg.Problems.Build(err, ev.requestID)
-	a.note(h, ev, fault.From(err), err)
+	a.recordFailure(h, ev, fault.From(err), err)
 	return reply{status: status, contentType: problem.ContentType, body: body}
 }
 
-// note notes a failure in the event and says when to come back.
-func (a *API) note(h http.Header, ev *event, f *fault.Error, err error) {
+// recordFailure records an error in the event and sets Retry-After.
+func (a *API) recordFailure(h http.Header, ev *event, f *fault.Error, err error) {
 	ev.code = string(f.Code)
 	if entry, ok := a.entries[f.Code]; !ok || entry.Status >= http.StatusInternalServerError {
 		ev.err = err
@@ -49,7 +51,7 @@ func (a *API) note(h http.Header, ev *event, f *fault.Error, err error) {
 	}
 }
 
-// write returns the length of the body. A client that has gone away is nobody's failure.
+// write returns the bytes written. A client that went away is no error.
 func (r reply) write(w http.ResponseWriter) int {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
@@ -69,10 +71,11 @@ func (r reply) write(w http.ResponseWriter) int {
 	return n
 }
 
-// instant is a time of an answer: UTC, to the microsecond, with Z.
-type instant time.Time
+// timestamp is a time in an answer: UTC, to the microsecond, with Z.
+type timestamp time.Time
 
 // MarshalJSON implements json.Marshaler.
-func (t instant) MarshalJSON() ([]byte, error) {
-	return []byte(time.Time(t).UTC().Truncate(time.Microsecond).Format(`"2006-01-02T15:04:05.999999Z07:00"`)), nil
+func (t timestamp) MarshalJSON() ([]byte, error) {
+	text := time.Time(t).UTC().Truncate(time.Microsecond).Format(`"2006-01-02T15:04:05.999999Z07:00"`)
+	return []byte(text), nil
 }

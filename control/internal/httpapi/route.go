@@ -9,22 +9,22 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// route is one operation: where it answers and who may call it.
+// route is one operation: its path and who may call it.
 type route struct {
 	method    string
 	pattern   string // as in openapi.yaml
 	operation string // the document's operationId; a metric label
-	door      principal.Door
+	role      principal.Role
 	handle    handler
 }
 
-// observations is the path of operation 4. A connection_id of any form meets it: what is no connection is a 401, and every
-// answer is application/json (contract, section 1).
+// observations is the path of deliver_observations. It takes a connection_id of any form: an unknown one is a
+// 401, and every answer is application/json.
 const observations = "/internal/v1/connections/{connection_id}/observations"
 
-func (r *route) plain() bool { return r.pattern == observations }
+func (r *route) plainErrors() bool { return r.pattern == observations }
 
-// limit is the largest body of the operation.
+// limit is the largest body of the operation, in bytes.
 func (r *route) limit() int64 {
 	switch r.pattern {
 	case observations:
@@ -35,7 +35,7 @@ func (r *route) limit() int64 {
 	return maxBodyBytes
 }
 
-// table is every operation of the surface. openapi.yaml says the same; a test compares both.
+// table returns every operation. A test compares it with openapi.yaml.
 func (a *API) table() []route {
 	const (
 		connections = "/internal/v1/connections"
@@ -48,17 +48,21 @@ func (a *API) table() []route {
 		{http.MethodGet, observed + "/canonical", "read_canonical", principal.Engine, a.canonicalSnapshot},
 		{http.MethodGet, observed + "/raw", "read_raw", principal.Engine, a.rawSnapshot},
 		{http.MethodGet, oneConn + "/quarantine", "list_quarantine", principal.Connector, a.listQuarantine},
-		{http.MethodPost, oneConn + "/quarantine/{observation_id}/replay", "replay_quarantined", principal.Connector, a.replayQuarantined},
+		{http.MethodPost, oneConn + "/quarantine/{observation_id}/replay", "replay_quarantined",
+			principal.Connector, a.replayQuarantined},
 		{http.MethodPost, oneConn + "/api-keys", "issue_key", principal.Backend, a.issueKey},
 		{http.MethodGet, oneConn + "/api-keys", "list_keys", principal.Backend, a.listKeys},
 		{http.MethodDelete, oneConn + "/api-keys/{api_key_id}", "revoke_key", principal.Backend, a.revokeKey},
 		{http.MethodPost, connections, "create_connection", principal.Connector, a.createConnection},
-		{http.MethodPost, "/internal/v1/installations", "open_installation", principal.Connector, a.openInstallation},
+		{http.MethodPost, "/internal/v1/installations", "open_installation", principal.Connector,
+			a.openInstallation},
 		{http.MethodGet, oneConn, "view_connection", principal.Connector, a.viewConnection},
-		{http.MethodPost, oneConn + "/bootstrap", "open_bootstrap", principal.Connector, a.openLoad},
-		{http.MethodGet, oneConn + "/bootstrap/{bootstrap_run_id}", "view_bootstrap", principal.Connector, a.viewLoad},
+		{http.MethodPost, oneConn + "/bootstrap", "open_bootstrap", principal.Connector, a.openBootstrap},
+		{http.MethodGet, oneConn + "/bootstrap/{bootstrap_run_id}", "view_bootstrap",
+			principal.Connector, a.viewBootstrap},
 		{http.MethodPost, webhooks, "deliver_webhook", principal.Connector, a.deliverWebhook},
-		{http.MethodDelete, oneConn + "/visitors/{visitor_id}", "erase_visitor", principal.Connector, a.eraseVisitor},
+		{http.MethodDelete, oneConn + "/visitors/{visitor_id}", "erase_visitor",
+			principal.Connector, a.eraseVisitor},
 		{http.MethodPost, oneConn + "/token", "rotate_token", principal.Connector, a.rotateToken},
 		{http.MethodGet, interaction + "/queue", "view_queue", principal.Backend, a.viewQueue},
 		{http.MethodPost, interaction + "/resume", "resume_delivery", principal.Connector, a.resumeDelivery},
@@ -74,21 +78,21 @@ type params struct {
 	observation ident.ObservationID
 	run         ident.RunID
 	visitor     ident.VisitorID
-	provider    string // of operation 12: any text
-	endpoint    string // of operation 12: any text
+	provider    string // of deliver_webhook: any text
+	endpoint    string // of deliver_webhook: any text
 }
 
-// place is what a path leads to.
-type place struct {
-	route  *route // nil without one for the method
-	params params
-	allow  []string // the methods that the path has; empty when the path is unknown
-	plain  bool     // the path is operation 4's
+// routeMatch is the result of looking up a path.
+type routeMatch struct {
+	route       *route // nil when the path has no such method
+	params      params
+	allow       []string // the methods that the path has; empty when the path is unknown
+	plainErrors bool     // the path is that of deliver_observations
 }
 
-// find looks a path up as it was sent: nothing is decoded or cleaned, so that "%2f", an empty segment or a dot segment
-// meets no route.
-func (a *API) find(method, escapedPath string) (found place) {
+// find looks up a path as it was sent. Nothing is decoded or cleaned, so a path with "%2f", an empty segment
+// or a dot segment has no route.
+func (a *API) find(method, escapedPath string) (found routeMatch) {
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
@@ -98,7 +102,7 @@ func (a *API) find(method, escapedPath string) (found place) {
 		if !ok {
 			continue
 		}
-		found.plain = found.plain || r.plain()
+		found.plainErrors = found.plainErrors || r.plainErrors()
 		found.allow = append(found.allow, r.method)
 		if r.method == http.MethodGet {
 			found.allow = append(found.allow, http.MethodHead)
@@ -118,7 +122,7 @@ func match(r *route, path string) (p params, ok bool) {
 		if morePattern != morePath {
 			return params{}, false
 		}
-		if fits := p.take(want, got); !fits && (want != "{connection_id}" || !r.plain()) {
+		if fits := p.matchSegment(want, got); !fits && (want != "{connection_id}" || !r.plainErrors()) {
 			return params{}, false
 		}
 		if !morePattern {
@@ -128,8 +132,8 @@ func match(r *route, path string) (p params, ok bool) {
 	}
 }
 
-// take matches one segment; an identifier must fit its form, or it is not taken.
-func (p *params) take(want, got string) (fits bool) {
+// matchSegment matches one segment; an identifier must have its form.
+func (p *params) matchSegment(want, got string) (fits bool) {
 	switch want {
 	case "{connection_id}":
 		if fits = ident.Valid(ident.Connection, got); fits {

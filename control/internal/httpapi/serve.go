@@ -15,21 +15,21 @@ import (
 // handler answers one operation.
 type handler func(ctx context.Context, r *request) (reply, error)
 
-// request is what a handler may know of one.
+// request is what a handler sees of a request.
 type request struct {
 	http   *http.Request
 	params params
-	caller principal.Identity // of a token of the configuration
-	holder connection.Custom  // of a custom connector's token
+	caller principal.Identity // the caller with a token of the configuration
+	custom connection.Custom  // the connection of a custom connector's token
 }
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ev := a.begin(r)
 	w.Header().Set("X-Request-Id", ev.requestID)
-	rep, err := a.guarded(w, r, ev)
-	if err != nil && ev.plain {
-		rep = a.plainFailure(w.Header(), ev, err)
+	rep, err := a.serveRecovered(w, r, ev)
+	if err != nil && ev.plainErrors {
+		rep = a.plainError(w.Header(), ev, err)
 	} else if err != nil {
 		rep = a.problem(w.Header(), ev, err)
 	}
@@ -37,8 +37,9 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.end(ev, rep.status)
 }
 
-// guarded turns a panic into an internal error. The panic's value may quote a request, so only its type is logged.
-func (a *API) guarded(w http.ResponseWriter, r *http.Request, ev *event) (rep reply, err error) {
+// serveRecovered turns a panic into an internal error. It logs only the type of the panic, whose text may
+// quote a request.
+func (a *API) serveRecovered(w http.ResponseWriter, r *http.Request, ev *event) (rep reply, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			a.cfg.Metrics.panics.Inc()
@@ -53,11 +54,11 @@ func (a *API) guarded(w http.ResponseWriter, r *http.Request, ev *event) (rep re
 // serve makes the checks in their order and calls the handler.
 func (a *API) serve(w http.ResponseWriter, r *http.Request, ev *event) (reply, error) {
 	found := a.find(r.Method, r.URL.EscapedPath())
-	ev.plain = found.plain
+	ev.plainErrors = found.plainErrors
 	limit := int64(maxBodyBytes)
 	if found.route != nil {
 		limit = found.route.limit()
-	} else if found.plain {
+	} else if found.plainErrors {
 		limit = maxObservationsBody
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, limit)
@@ -72,7 +73,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, ev *event) (reply, e
 	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 	defer cancel()
 	req := &request{http: r, params: found.params}
-	if err := a.open(ctx, found.route.door, req, ev); err != nil {
+	if err := a.authenticate(ctx, found.route.role, req, ev); err != nil {
 		if fault.Is(err, fault.Unauthorized) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 		}
@@ -84,17 +85,17 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, ev *event) (reply, e
 	return found.route.handle(ctx, req)
 }
 
-// open lets the holder of the request's token through a door. A custom connector's token is looked up in the store, when
-// the path names a connection at all; the others are of the configuration.
-func (a *API) open(ctx context.Context, door principal.Door, r *request, ev *event) (err error) {
+// authenticate checks that the request's token is of a role. A custom connector's token is looked up in
+// PostgreSQL, the others in the configuration.
+func (a *API) authenticate(ctx context.Context, role principal.Role, r *request, ev *event) (err error) {
 	token, ok := bearer(r.http.Header)
 	if !ok {
 		return fault.New(fault.Unauthorized, "")
 	}
 	identity, ok := a.cfg.Principals.Identify([]byte(token))
 	ev.identity = identity
-	if door != principal.Custom {
-		if !ok || identity.Door != door {
+	if role != principal.Custom {
+		if !ok || identity.Role != role {
 			return fault.New(fault.Unauthorized, "")
 		}
 		r.caller = identity
@@ -103,13 +104,13 @@ func (a *API) open(ctx context.Context, door principal.Door, r *request, ev *eve
 	if ok || r.params.connection == "" {
 		return fault.New(fault.Unauthorized, "")
 	}
-	if r.holder, err = a.cfg.Connections.Identify(ctx, r.params.connection, token); err == nil {
-		ev.identity = principal.Identity{Door: principal.Custom}
+	if r.custom, err = a.cfg.Connections.Identify(ctx, r.params.connection, token); err == nil {
+		ev.identity = principal.Identity{Role: principal.Custom}
 	}
 	return err
 }
 
-// bearer returns the request's bearer token. Two Authorization headers are none.
+// bearer returns the bearer token. A request with two Authorization headers has none.
 func bearer(h http.Header) (token string, ok bool) {
 	values := h.Values("Authorization")
 	if len(values) != 1 {

@@ -21,7 +21,8 @@ func TestPathsAsTheyWereSent(t *testing.T) {
 		t.Helper()
 		w := b.call(method, target, backendToken, nil)
 		if w.Code != want || w.Header().Get("Allow") != allow {
-			t.Errorf("%s %s: %d, Allow %q; want %d, %q", method, target, w.Code, w.Header().Get("Allow"), want, allow)
+			t.Errorf("%s %s: %d, Allow %q; want %d, %q", method, target, w.Code,
+				w.Header().Get("Allow"), want, allow)
 		}
 	}
 	const keys = "/internal/v1/connections/con_1/api-keys"
@@ -33,16 +34,21 @@ func TestPathsAsTheyWereSent(t *testing.T) {
 	f("GET", keys+"/key_1", 405, "DELETE")
 	f("GET", "/internal/v1/brain-interactions/resume", 405, "POST")
 	for _, unknown := range []string{
-		"/", "/healthz", "/internal/v1", "/internal/v1/", keys + "/", "/" + keys, "/internal//v1/connections/con_1/api-keys",
+		"/", "/healthz", "/internal/v1", "/internal/v1/", keys + "/", "/" + keys,
+		"/internal//v1/connections/con_1/api-keys",
 		"/internal/v1/./connections/con_1/api-keys", "/internal/v1/x/../connections/con_1/api-keys",
 		"/internal/v1/connections/con_1%2fapi-keys", "/internal/v1/connections/con%5f1/api-keys",
 		"/internal/v1/connections/con_%31/api-keys", "/Internal/v1/connections/con_1/api-keys",
 		"/internal/v1/connections//api-keys", "/internal/v1/connections/str_1/api-keys",
-		"/internal/v1/connections/con_/api-keys", "/internal/v1/connections/con_" + strings.Repeat("x", 65) + "/api-keys",
+		"/internal/v1/connections/con_/api-keys", "/internal/v1/connections/con_" +
+			strings.Repeat("x", 65) + "/api-keys",
 		"/internal/v1/connections/con_1/api-keys/con_1", "/internal/v1/connections/con_ä/api-keys",
-		"/internal/v1/observations/obs_/raw", "/internal/v1/observations/con_1/raw", "/internal/v1/observations/obs_1%2f/raw", "/internal/v1/connections/con_1/bootstraps",
-		"/internal/v1/connections/con_1/visitors", "/internal/v1/connections/con_1/visitors/ses_1", "/internal/v1/connections/con_1/visitors/vis_",
-		"/internal/v1/connections/con_1/visitors/vis_a.b", "/internal/v1/connections/con_1/visitors/vis_a%2fb", "/internal/v1/connections/con_1/visitors/vis_1/",
+		"/internal/v1/observations/obs_/raw", "/internal/v1/observations/con_1/raw",
+		"/internal/v1/observations/obs_1%2f/raw", "/internal/v1/connections/con_1/bootstraps",
+		"/internal/v1/connections/con_1/visitors", "/internal/v1/connections/con_1/visitors/ses_1",
+		"/internal/v1/connections/con_1/visitors/vis_",
+		"/internal/v1/connections/con_1/visitors/vis_a.b",
+		"/internal/v1/connections/con_1/visitors/vis_a%2fb", "/internal/v1/connections/con_1/visitors/vis_1/",
 	} {
 		f("GET", unknown, 404, "")
 		f("DELETE", unknown, 404, "")
@@ -114,8 +120,10 @@ func TestIssueKeyReadsScopes(t *testing.T) {
 	f(`[]`, 400, nil, "")
 	f(`"x"`, 400, nil, "")
 	malformed := []string{
-		` `, `{`, `{}x`, `{} {}`, `{"a":1,}`, `{'a':1}`, `{"a":01}`, `{"a":NaN}`, "\ufeff{}", "{\"a\":\"\xff\"}", `{"a":"\ud800"}`,
-		`{"scopes":[],"scopes":[]}`, `{"a":1,"\u0061":2}`, `{"x":{"a":1,"a":2}}`, "{\"a\":\"\n\"}", `{"a":}`, `nul`,
+		` `, `{`, `{}x`, `{} {}`, `{"a":1,}`, `{'a':1}`, `{"a":01}`, `{"a":NaN}`, "\ufeff{}",
+		"{\"a\":\"\xff\"}", `{"a":"\ud800"}`,
+		`{"scopes":[],"scopes":[]}`, `{"a":1,"\u0061":2}`, `{"x":{"a":1,"a":2}}`,
+		"{\"a\":\"\n\"}", `{"a":}`, `nul`,
 		`{"a":` + strings.Repeat("[", 32) + strings.Repeat("]", 32) + `}`, strings.Repeat("[", 100000),
 	}
 	for _, body := range malformed {
@@ -138,8 +146,10 @@ func TestCreateConnectionReadsItsBody(t *testing.T) {
 		return b.fake
 	}
 	long := strings.Repeat("ä", 255)
-	got := f(`{"external_store_id":"`+long+`","store_profile":{"name":"Läden & Co","country":null,"currency":"ARS","phone":7}}`, 201)
-	if got.external != long || got.profile == nil || *got.profile.Name != "Läden & Co" || got.profile.Country != nil || *got.profile.Currency != "ARS" {
+	got := f(`{"external_store_id":"`+long+
+		`","store_profile":{"name":"Läden & Co","country":null,"currency":"ARS","phone":7}}`, 201)
+	if got.external != long || got.profile == nil || *got.profile.Name != "Läden & Co" ||
+		got.profile.Country != nil || *got.profile.Currency != "ARS" {
 		t.Errorf("got %q, %+v", got.external, got.profile)
 	}
 	if got := f(`{"external_store_id":"x","store_profile":null}`, 201); got.profile != nil {
@@ -181,7 +191,8 @@ func TestPanicsBecomeProblems(t *testing.T) {
 	b := newBundle(t, allTokens())
 	b.api.cfg.Keys = nil // a nil interface: the handler panics
 	w := b.call("GET", "/internal/v1/connections/con_1/api-keys", backendToken, nil)
-	if w.Code != 500 || !strings.Contains(w.Body.String(), `"code":"internal_error"`) || strings.Contains(w.Body.String(), "nil") {
+	if w.Code != 500 || !strings.Contains(w.Body.String(), `"code":"internal_error"`) ||
+		strings.Contains(w.Body.String(), "nil") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	if !strings.Contains(b.log.String(), "handler panicked") {
@@ -198,7 +209,8 @@ func TestRequestIDsAndHead(t *testing.T) {
 	defer server.Close()
 	f := func(method, id string, keep bool) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), method, server.URL+"/internal/v1/brain-interactions/queue", nil)
+		r, err := http.NewRequestWithContext(t.Context(), method,
+			server.URL+"/internal/v1/brain-interactions/queue", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +233,8 @@ func TestRequestIDsAndHead(t *testing.T) {
 		if (method == "HEAD") != (len(body) == 0) || res.ContentLength <= 0 {
 			t.Errorf("%s: a body of %d bytes, Content-Length %d", method, len(body), res.ContentLength)
 		}
-		if !strings.Contains(b.log.String(), got) || !strings.Contains(b.log.String(), "0af7651916cd43dd8448eb211c80319c") {
+		if !strings.Contains(b.log.String(), got) || !strings.Contains(b.log.String(),
+			"0af7651916cd43dd8448eb211c80319c") {
 			t.Error("the ids are not in the log")
 		}
 	}
@@ -232,19 +245,25 @@ func TestRequestIDsAndHead(t *testing.T) {
 	f("GET", "", false)
 }
 
-// TestNoCanaryAnywhere sends secrets where they do and do not belong, at debug level and without the log's redaction.
+// TestNoCanaryAnywhere sends secrets in every part of a request, at debug level and without redaction of the
+// log.
 func TestNoCanaryAnywhere(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, allTokens())
 	b.fake.fail = fault.Wrap(fault.ServiceUnavailable, "", io.ErrUnexpectedEOF)
 	for _, r := range b.api.routes {
-		target := strings.NewReplacer("{connection_id}", "con_1", "{api_key_id}", "key_1", "{observation_id}", "obs_1").Replace(r.pattern)
-		for _, token := range []string{connectorToken, backendToken, engineToken, foreignToken, canarySecret, holderToken} {
+		target := strings.NewReplacer("{connection_id}", "con_1", "{api_key_id}", "key_1", "{observation_id}",
+			"obs_1").Replace(r.pattern)
+		for _, token := range []string{connectorToken, backendToken, engineToken, foreignToken,
+			canarySecret, holderToken} {
 			for _, fail := range []error{nil, b.fake.fail} {
 				b.fake.fail = fail
-				body := `{"scopes":["` + canaryText + `"],"external_store_id":7,"` + canaryText + `":1,"signal_ids":["` + canaryText + `"]}`
+				body := `{"scopes":["` + canaryText + `"],"external_store_id":7,"` + canaryText +
+					`":1,"signal_ids":["` + canaryText + `"]}`
 				for _, raw := range []string{body, body + canaryText, ""} {
-					w := b.call(r.method, target+"?cursor="+canaryText+"&key="+canarySecret+"&limit="+canaryText, token, strings.NewReader(raw))
+					w := b.call(r.method,
+						target+"?cursor="+canaryText+"&key="+canarySecret+"&limit="+canaryText, token,
+						strings.NewReader(raw))
 					if w.Code >= 400 && strings.Contains(w.Body.String(), "canary") {
 						t.Errorf("%s: %s", r.operation, w.Body)
 					}
@@ -253,8 +272,10 @@ func TestNoCanaryAnywhere(t *testing.T) {
 		}
 	}
 	b.call("GET", "/"+canarySecret+"/"+canaryText, connectorToken, nil)
-	b.call(strings.ToUpper(canaryText), "/", connectorToken, nil, func(r *http.Request) { r.Header.Set("Traceparent", canaryText) })
-	if log := b.log.String(); strings.Contains(strings.ToLower(log), "canary") || !strings.Contains(log, `"operation":"issue_key"`) {
+	b.call(strings.ToUpper(canaryText), "/", connectorToken, nil,
+		func(r *http.Request) { r.Header.Set("Traceparent", canaryText) })
+	if log := b.log.String(); strings.Contains(strings.ToLower(log), "canary") ||
+		!strings.Contains(log, `"operation":"issue_key"`) {
 		t.Errorf("a canary is in the log, or the log is empty:\n%s", log)
 	}
 	families, err := b.registry.Gather()
@@ -272,7 +293,7 @@ func TestInstantsAreMicrosecondsInUTC(t *testing.T) {
 	t.Parallel()
 	f := func(at time.Time, want string) {
 		t.Helper()
-		got, err := json.Marshal(instant(at))
+		got, err := json.Marshal(timestamp(at))
 		if err != nil || string(got) != `"`+want+`"` {
 			t.Errorf("%v: %s, %v", at, got, err)
 		}

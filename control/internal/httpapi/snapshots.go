@@ -14,7 +14,7 @@ import (
 	"storefront.internal/shared/fault"
 )
 
-// canonicalSnapshot is operation 10.
+// canonicalSnapshot is read_canonical.
 func (a *API) canonicalSnapshot(ctx context.Context, r *request) (reply, error) {
 	s, err := a.cfg.Observations.Snapshot(ctx, r.params.observation)
 	if err != nil {
@@ -29,7 +29,8 @@ func (a *API) canonicalSnapshot(ctx context.Context, r *request) (reply, error) 
 		Revision        int64  `json:"revision"`
 		Operation       string `json:"operation"`
 		ContentDigest   string `json:"content_digest"`
-	}{string(s.ObservationID), s.Provider, s.ExternalStoreID, string(s.Entity), s.ExternalID, s.Revision, string(s.Operation), s.ContentDigest})
+	}{string(s.ObservationID), s.Provider, s.ExternalStoreID, string(s.Entity), s.ExternalID, s.Revision,
+		string(s.Operation), s.ContentDigest})
 	if err != nil {
 		return reply{}, err
 	}
@@ -37,7 +38,7 @@ func (a *API) canonicalSnapshot(ctx context.Context, r *request) (reply, error) 
 	return withDigest(r.http, rep), nil
 }
 
-// appendDocument puts the stored bytes in as they are, since the digest is theirs: no encoder may touch them.
+// appendDocument appends the stored bytes unchanged: the digest covers them, so no encoder may touch them.
 func appendDocument(body []byte, s *observation.Snapshot) []byte {
 	if s.Document == nil {
 		return body
@@ -46,7 +47,7 @@ func appendDocument(body []byte, s *observation.Snapshot) []byte {
 	return append(append(body, s.Document...), '}')
 }
 
-// rawSnapshot is operation 11.
+// rawSnapshot is read_raw.
 func (a *API) rawSnapshot(ctx context.Context, r *request) (reply, error) {
 	raw, err := a.cfg.Observations.Raw(ctx, r.params.observation)
 	if err != nil {
@@ -54,28 +55,28 @@ func (a *API) rawSnapshot(ctx context.Context, r *request) (reply, error) {
 	}
 	rep := reply{status: http.StatusOK, contentType: "application/json", body: raw}
 	switch {
-	case len(raw) == 0: // of a delete
+	case len(raw) == 0: // a delete
 		rep.body = nil
-	case !json.Valid(raw): // the provider sent it in more than one piece
+	case !json.Valid(raw): // the provider sent several answers, one value to a line
 		rep.contentType = "application/jsonl"
 	}
 	return withDigest(r.http, rep), nil
 }
 
-// withDigest adds the strong validator and the digest (RFC 9530) of the body, and turns the answer into a 304 when the
-// client has that body.
+// withDigest adds the strong validator and the digest (RFC 9530) of the body. The answer becomes a 304 when
+// the client has that body.
 func withDigest(r *http.Request, rep reply) reply {
 	sum := sha256.Sum256(rep.body)
 	rep.digest = "sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"
 	rep.etag = `"` + hex.EncodeToString(sum[:]) + `"`
-	if anyMatches(r.Header.Values("If-None-Match"), rep.etag) {
+	if etagMatches(r.Header.Values("If-None-Match"), rep.etag) {
 		return reply{status: http.StatusNotModified, etag: rep.etag}
 	}
 	return rep
 }
 
-// anyMatches compares weakly (RFC 9110, 13.1.2). Our tags hold no comma.
-func anyMatches(lists []string, etag string) bool {
+// etagMatches compares weakly (RFC 9110, 13.1.2). Our tags contain no comma.
+func etagMatches(lists []string, etag string) bool {
 	for _, list := range lists {
 		for tag := range strings.SplitSeq(list, ",") {
 			tag = strings.TrimSpace(tag)
@@ -87,8 +88,8 @@ func anyMatches(lists []string, etag string) bool {
 	return false
 }
 
-// cursorOf reads the one parameter of a page.
-func cursorOf(r *http.Request) (string, error) {
+// readCursor reads the query parameter of a page.
+func readCursor(r *http.Request) (string, error) {
 	values := r.URL.Query()["cursor"]
 	if len(values) > 1 {
 		return "", fault.New(fault.InvalidRequest, "The query names cursor twice.")

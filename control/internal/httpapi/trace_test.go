@@ -11,13 +11,16 @@ import (
 	"storefront.internal/shared/tracing"
 )
 
-// A request that comes with a trace has a span in it, of its operation; one without follows the ratio.
+// A request with a traceparent gets a span of its operation in that trace; one without is sampled by the
+// ratio.
 func TestTracedRequests(t *testing.T) {
 	t.Parallel()
 	b, spans := newBundle(t, allTokens()), tracetest.NewInMemoryExporter()
-	b.api.cfg.Tracing = tracing.New(tracing.Config{Service: "control"}, sdktrace.NewSimpleSpanProcessor(spans))
+	b.api.cfg.Tracing = tracing.NewWithProcessor(tracing.Config{Service: "control"},
+		sdktrace.NewSimpleSpanProcessor(spans))
 	for _, trace := range []string{"", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"} {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/internal/v1/brain-interactions/queue", http.NoBody)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet,
+			"/internal/v1/brain-interactions/queue", http.NoBody)
 		r.Header.Set("Authorization", "Bearer "+backendToken)
 		r.Header.Set("Traceparent", trace)
 		w := httptest.NewRecorder()

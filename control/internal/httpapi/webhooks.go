@@ -7,13 +7,14 @@ import (
 	"storefront.internal/control/internal/webhook"
 )
 
-// webhooks is the path of operation 12. Any text is an endpoint or a provider: what is none is a 401 like a wrong signature.
+// webhooks is the path of deliver_webhook. It takes any text as endpoint and provider: an unknown one is a
+// 401, like a wrong signature.
 const webhooks = "/internal/v1/webhooks/{provider}/{endpoint_id}"
 
 // maxWebhookBody is the largest body that a provider may send.
 const maxWebhookBody = 5 << 20
 
-// deliverWebhook is operation 12. The bytes are read once and reach the signature as they came.
+// deliverWebhook is deliver_webhook. The signature is verified over the bytes as they came.
 func (a *API) deliverWebhook(ctx context.Context, r *request) (reply, error) {
 	body, release, err := a.bodies.read(r.http, maxWebhookBody)
 	if err != nil {
@@ -24,7 +25,8 @@ func (a *API) deliverWebhook(ctx context.Context, r *request) (reply, error) {
 	ping, err := a.cfg.Webhooks.Receive(ctx, &webhook.Request{
 		Caller: r.caller.Provider, Provider: r.params.provider, EndpointID: r.params.endpoint,
 		Signature: h.Get("X-Provider-Signature"), Body: body,
-		Topic: h.Get("X-Provider-Topic"), DeliveryID: h.Get("X-Provider-Delivery-Id"), TriggeredAt: h.Get("X-Provider-Triggered-At"),
+		Topic: h.Get("X-Provider-Topic"), ProviderEventID: h.Get("X-Provider-Delivery-Id"),
+		TriggeredAt: h.Get("X-Provider-Triggered-At"),
 	})
 	if err != nil {
 		return reply{}, err

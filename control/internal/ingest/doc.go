@@ -1,10 +1,9 @@
-// Package ingest owns the path of a provider's entity (architecture, "The ways of an entity"; contract, section 3
-// "Revision"): a number is taken, then the provider is asked, and what it answered is archived and becomes the next
-// revision unless a fetch with a greater number is applied. What is equal changes nothing; an entity that the provider
-// says is gone leaves a tombstone that wins over fetches begun before it; what breaks a rule is quarantined.
+// Package ingest owns the fetch of a provider's entity. A fetch takes a sequence number and then asks the
+// provider. The answer is archived and becomes the next revision, unless a fetch with a greater number was
+// applied before. An equal answer changes nothing, "not found" leaves a tombstone that wins over earlier
+// fetches, and an answer that breaks a rule is quarantined.
 //
-// Notifications only mark an entity. One job at a time fetches it: the mark is read before the fetch and compared when it
-// is applied, and in the same transaction the job completes. A mark that moved meanwhile causes another fetch.
-//
-// The package refuses to believe a notification, to retry by itself, and to know HTTP, SQL or queues.
+// A webhook only marks its entity, by raising dirty_seq; its content is not used. One job per entity fetches:
+// it reads the mark before the fetch, and compares it in the transaction that applies the fetch and completes
+// the job. When the mark rose meanwhile, the job fetches again. Retries belong to the job.
 package ingest

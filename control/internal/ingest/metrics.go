@@ -6,7 +6,7 @@ import (
 	"storefront.internal/control/internal/observation"
 )
 
-// Metrics measures what comes from providers.
+// Metrics counts fetched entities.
 type Metrics struct {
 	fetched  *prometheus.CounterVec
 	failures *prometheus.CounterVec
@@ -17,18 +17,19 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		fetched: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "storefront_control_fetched_entities_total",
-			Help: "Entities that were fetched from providers, by provider and by what became of them (accepted, duplicate, stale, quarantined).",
+			Help: "Entities that were fetched from providers, by provider and status (accepted, duplicate, " +
+				"stale, quarantined).",
 		}, []string{"provider", "status"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "storefront_control_fetch_failures_total",
-			Help: "Fetches of one entity that brought nothing, by reason.",
+			Help: "Failed fetches of one entity, by reason.",
 		}, []string{"reason"}),
 	}
 	r.MustRegister(m.fetched, m.failures)
 	return m
 }
 
-// Applied counts what became of fetched entities.
+// Applied counts applied entities.
 func (m *Metrics) Applied(provider string, outcomes []observation.Outcome) {
 	for _, o := range outcomes {
 		m.fetched.WithLabelValues(provider, string(o.Status)).Inc()

@@ -1,20 +1,22 @@
-// Package installation owns how a shop of a provider becomes a connection (spec.md "Open the durable installation saga";
-// contract, section 3 "Installation", "Subscriptions at the provider are desired state").
+// Package installation owns how a shop of a provider becomes a connection, and the webhook subscriptions at
+// the provider.
 //
-// Open stores the connection, its endpoints, the sealed credential, the saga and its job in one transaction, and calls
-// nobody. The runner takes the saga on from there:
+// Open stores the connection, its endpoints, the sealed credential, the saga and its job in one transaction,
+// and calls no provider. The saga's job advances it from there:
 //
-//	opened ── subscriptions made ──▶ webhooks_registered ── load opened ──▶ bootstrap_started ──▶ completed
-//	   │                                     │                                    │
-//	   ▲                                     │                                    │
-//	   ├─────────────────────────────────────┴── the last attempt failed ─────────┴──────────▶ failed
-//	   └──────────────────────────── tried once more, ever more rarely ───────────────────────────┘
+//	opened ── subscriptions created ─▶ webhooks_registered ── run opened ─▶ bootstrap_started ─▶ completed
+//	   │                                       │                                  │
+//	   └───────────────────────────────────────┴── the last attempt failed ───────┴──▶ failed
+//	                                                                                     │
+//	webhooks_registered ◀── another attempt of the first step, at ever longer intervals ─┘
 //
-// Every step can run again: subscriptions are listed before one is made, and a load that runs is not opened anew. A
-// runner holds a lease on the saga; one that lost it, or whose store was installed again meanwhile (another epoch),
-// stops before its next call. One that failed is tried again by itself, with one attempt each time that the time since its
-// opening has doubled (at most a day later), and at once when a load is opened by operation 8 or the shop comes back. Installing a store again replaces app, credential and scope and begins at opened.
+// Every step can run again: subscriptions are listed before one is created, and a second bootstrap run is not
+// opened while one is unfinished. Two runners of one saga do no harm: each change is a compare-and-set on
+// epoch and state, and a runner that lost stops before its next call. A failed saga gets another attempt
+// whenever its age has doubled, at most a day later, and at once when a bootstrap run is opened or the shop
+// comes back. Installing a store again replaces app, credential and scope, raises the epoch and begins at
+// opened.
 //
-// The sweep mends subscriptions that a provider lost or doubled. The package refuses to retry calls on its own account,
-// to page a provider and to believe one: adapters translate, bootstrap loads.
+// The sweep repairs subscriptions that a provider lost or doubled. Retries of single calls belong to the
+// adapters.
 package installation

@@ -25,7 +25,8 @@ import (
 
 const accessToken = "canary-access-token"
 
-// stub is a provider that keeps subscriptions and dies where it is told to. What it does not have is never called.
+// stub is a provider that stores subscriptions and fails where a test wants it. Its other methods are never
+// called.
 type stub struct {
 	provider.Adapter
 	mu     sync.Mutex
@@ -38,11 +39,11 @@ type stub struct {
 	token  string
 }
 
-func (*stub) Name() string       { return "stub" }
-func (s *stub) Topics() []string { return s.topics }
+func (*stub) Name() string              { return "stub" }
+func (s *stub) WebhookTopics() []string { return s.topics }
 
-// call counts a call and does it between its two places to fail.
-func (s *stub) call(store provider.Store, do func()) error {
+// call counts a call and executes it between its two failpoints.
+func (s *stub) call(store provider.Shop, do func()) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls++
@@ -59,12 +60,14 @@ func (s *stub) call(store provider.Store, do func()) error {
 	return nil
 }
 
-func (s *stub) Subscriptions(_ context.Context, store provider.Store) (out []provider.Subscription, err error) {
+func (s *stub) Subscriptions(_ context.Context,
+	store provider.Shop) (out []provider.Subscription, err error) {
 	err = s.call(store, func() { out = append(out, s.held...) })
 	return out, err
 }
 
-func (s *stub) Subscribe(_ context.Context, store provider.Store, want provider.Subscription) (provider.Subscription, error) {
+func (s *stub) Subscribe(_ context.Context, store provider.Shop,
+	want provider.Subscription) (provider.Subscription, error) {
 	err := s.call(store, func() {
 		s.made++
 		want.ID = fmt.Sprint(s.made)
@@ -73,7 +76,7 @@ func (s *stub) Subscribe(_ context.Context, store provider.Store, want provider.
 	return want, err
 }
 
-func (s *stub) Unsubscribe(_ context.Context, store provider.Store, id string) error {
+func (s *stub) Unsubscribe(_ context.Context, store provider.Shop, id string) error {
 	return s.call(store, func() {
 		for i, sub := range s.held {
 			if sub.ID == id {
@@ -84,7 +87,7 @@ func (s *stub) Unsubscribe(_ context.Context, store provider.Store, id string) e
 	})
 }
 
-// loads counts the loads that were opened.
+// loads counts the bootstrap runs that were opened.
 type loads struct {
 	opened int
 	fail   func() error
@@ -100,7 +103,7 @@ func (l *loads) Start(context.Context, ident.ConnectionID) error {
 	return nil
 }
 
-// bundle is the package over real tables, under control's role, and a stub.
+// bundle is the package with real tables, under control's role, and a stub provider.
 type bundle struct {
 	t       *testing.T
 	db      *pgxpool.Pool // a superuser's
@@ -110,7 +113,7 @@ type bundle struct {
 	loads   *loads
 	service *installation.Service
 	shops   *shop.Shops
-	hooks   *installation.Webhooks
+	hooks   *installation.Subscriptions
 	metrics *installation.Metrics
 	runner  *installation.Runner
 	log     *strings.Builder
@@ -119,7 +122,8 @@ type bundle struct {
 func newBundle(t *testing.T) *bundle {
 	t.Helper()
 	url := testkit.PostgresWith(t, "river0510", jobs.Migrate)
-	b := &bundle{t: t, db: testkit.Pool(t, url), pool: testkit.Pool(t, testkit.PostgresAs(t, url, "storefront_control")),
+	b := &bundle{t: t, db: testkit.Pool(t, url), pool: testkit.Pool(t,
+		testkit.PostgresAs(t, url, "storefront_control")),
 		stub: &stub{topics: []string{"a/made", "b/made", "c/made"}}, loads: &loads{}, log: &strings.Builder{}}
 	logger := slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	inserter, err := jobs.NewInserter(b.pool, logger)
@@ -143,23 +147,43 @@ func newBundle(t *testing.T) *bundle {
 		t.Fatal(err)
 	}
 	b.store = postgres.NewInstallations(b.pool, inserter)
-	b.service = installation.NewService(installation.Config{Store: b.store, Sealer: sealer, Providers: registry, Secrets: secrets, Now: time.Now})
+	b.service = installation.NewService(installation.Config{Store: b.store, Sealer: sealer,
+		Providers: registry, Secrets: secrets, Now: time.Now})
 	b.shops = shop.New(postgres.NewShops(b.pool, inserter), registry, sealer)
-	b.hooks = installation.NewWebhooks(b.store, secrets, "https://hooks.test/in/")
+	b.hooks = installation.NewSubscriptions(b.store, secrets, "https://hooks.test/in/")
 	b.metrics = installation.NewMetrics(prometheus.NewRegistry())
 	b.runner = installation.NewRunner(installation.RunnerConfig{
-		Store: b.store, Shops: b.shops, Loads: b.loads, Webhooks: b.hooks, Metrics: b.metrics, Logger: logger,
+		Store: b.store, Shops: b.shops, Bootstraps: b.loads, Subscriptions: b.hooks,
+		Metrics: b.metrics, Logger: logger,
 	})
 	return b
 }
 
 func (b *bundle) install(app string) installation.Installed {
 	b.t.Helper()
-	got, err := b.service.Open(b.t.Context(), "stub", installation.Request{Provider: "stub", AppID: app, ExternalStoreID: "1", AccessToken: accessToken})
+	got, err := b.service.Open(b.t.Context(), "stub", installation.Request{Provider: "stub", AppID: app,
+		ExternalStoreID: "1", AccessToken: accessToken})
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	return got
+}
+
+func (b *bundle) run(of installation.Installed, epoch int) (snooze time.Duration, err error) {
+	return b.runner.Run(b.t.Context(), installation.Ref{ID: of.InstallationID, Epoch: epoch})
+}
+
+// requeue requeues sagas without a job, and checks how many jobs there are afterwards.
+func (b *bundle) requeue(want string) {
+	b.t.Helper()
+	const jobs = `SELECT count(*)::text FROM control.river_job WHERE kind = 'installation_saga'`
+	before := b.text(jobs)
+	if err := b.store.RequeueInstallations(b.t.Context()); err != nil {
+		b.t.Fatal(err)
+	}
+	if got := b.text(jobs); got != want {
+		b.t.Errorf("%s sagas have a job, before %s, want %s", got, before, want)
+	}
 }
 
 func (b *bundle) text(sql string) (out string) {
@@ -178,10 +202,10 @@ func (b *bundle) exec(sql string) {
 }
 
 func (b *bundle) state() string {
-	return b.text(`SELECT concat_ws(' ', state, reason, attempts, lease IS NOT NULL) FROM control.installations`)
+	return b.text(`SELECT concat_ws(' ', state, reason, attempts) FROM control.installations`)
 }
 
-// whole checks that the provider has each topic once, at the endpoint of that topic.
+// whole checks that the provider has each topic exactly once, at the endpoint of that topic.
 func (b *bundle) whole() {
 	b.t.Helper()
 	seen := map[string]int{}
@@ -191,7 +215,8 @@ func (b *bundle) whole() {
 			continue
 		}
 		seen[sub.Topic]++
-		if at := b.text(`SELECT coalesce(max(topic), '') FROM control.endpoints WHERE endpoint_id = '` + id + `'`); at != sub.Topic || sub.Disabled {
+		if at := b.text(`SELECT coalesce(max(topic), '') FROM control.endpoints WHERE endpoint_id = '` + id +
+			`'`); at != sub.Topic || sub.Disabled {
 			b.t.Errorf("%s goes to the endpoint of %q", sub.Topic, at)
 		}
 	}

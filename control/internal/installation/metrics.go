@@ -8,7 +8,7 @@ import (
 type Metrics struct {
 	steps    *prometheus.CounterVec
 	failures *prometheus.CounterVec
-	mended   *prometheus.CounterVec
+	repairs  *prometheus.CounterVec
 	sweeps   *prometheus.CounterVec
 }
 
@@ -17,22 +17,24 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "storefront_control_installation_steps_total",
-			Help: "States that installations reached, by provider and state (webhooks_registered, bootstrap_started, completed, failed).",
+			Help: "States that installations reached, by provider and state (webhooks_registered, " +
+				"bootstrap_started, completed, failed).",
 		}, []string{"provider", "state"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "storefront_control_installation_failures_total",
-			Help: "Attempts of installations' steps that failed, by provider and reason.",
+			Help: "Failed attempts of installation steps, by provider and reason.",
 		}, []string{"provider", "reason"}),
-		mended: prometheus.NewCounterVec(prometheus.CounterOpts{
+		repairs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "storefront_control_subscriptions_mended_total",
-			Help: "Subscriptions that the sweep mended at providers, by provider and what it did (made: was missing, removed: was doubled or disabled, rekeyed: had another secret of the app).",
+			Help: "Subscriptions that the sweep repaired, by provider and repair (made: was missing, " +
+				"removed: was doubled or disabled, rekeyed: had another secret of the app).",
 		}, []string{"provider", "did"}),
 		sweeps: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "storefront_control_subscription_sweeps_total",
-			Help: "Sweeps of a connection's subscriptions, by provider and result (ok, failed).",
+			Help: "Sweeps of the subscriptions of a connection, by provider and result (ok, failed).",
 		}, []string{"provider", "result"}),
 	}
-	r.MustRegister(m.steps, m.failures, m.mended, m.sweeps)
+	r.MustRegister(m.steps, m.failures, m.repairs, m.sweeps)
 	return m
 }
 
@@ -47,13 +49,13 @@ func (m *Metrics) failed(provider string, f Failure) {
 	}
 }
 
-func (m *Metrics) swept(provider string, done Mended, err error) {
+func (m *Metrics) swept(provider string, done Repairs, err error) {
 	result := "ok"
 	if err != nil {
 		result = "failed"
 	}
 	m.sweeps.WithLabelValues(provider, result).Inc()
-	m.mended.WithLabelValues(provider, "made").Add(float64(done.Made))
-	m.mended.WithLabelValues(provider, "removed").Add(float64(done.Removed))
-	m.mended.WithLabelValues(provider, "rekeyed").Add(float64(done.Rekeyed))
+	m.repairs.WithLabelValues(provider, "made").Add(float64(done.Created))
+	m.repairs.WithLabelValues(provider, "removed").Add(float64(done.Removed))
+	m.repairs.WithLabelValues(provider, "rekeyed").Add(float64(done.Rotated))
 }

@@ -14,7 +14,7 @@ import (
 // keyed is the stub as a provider whose subscriptions have a secret each.
 type keyed struct{ *stub }
 
-func (k keyed) Rekey(_ context.Context, store provider.Store, id string, secret settings.Secret) error {
+func (k keyed) RotateSecret(_ context.Context, store provider.Shop, id string, secret settings.Secret) error {
 	return k.call(store, func() {
 		for i := range k.held {
 			if k.held[i].ID == id {
@@ -24,13 +24,13 @@ func (k keyed) Rekey(_ context.Context, store provider.Store, id string, secret 
 	})
 }
 
-// TestSubscriptionsGetTheSecretThatTheAppHasNow: the sweep after a change, and only that one; a death amid it leaves the rest to
-// the next.
+// TestSubscriptionsGetTheSecretThatTheAppHasNow: the first sweep after a change replaces the secrets, later
+// ones do not; after an interruption the next sweep does the rest.
 func TestSubscriptionsGetTheSecretThatTheAppHasNow(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	got := b.install("app")
-	if _, err := b.runner.Run(t.Context(), got.InstallationID, 1); err != nil {
+	if _, err := b.run(got, 1); err != nil {
 		t.Fatal(err)
 	}
 	opened, err := b.shops.Open(t.Context(), got.ConnectionID)
@@ -38,14 +38,14 @@ func TestSubscriptionsGetTheSecretThatTheAppHasNow(t *testing.T) {
 		t.Fatal(err)
 	}
 	opened.Adapter = keyed{b.stub}
-	hooks := func(secret string) *installation.Webhooks {
+	hooks := func(secret string) *installation.Subscriptions {
 		book, err := appsecret.Parse("stub/app:" + secret)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return installation.NewWebhooks(b.store, book, "https://hooks.test/in/")
+		return installation.NewSubscriptions(b.store, book, "https://hooks.test/in/")
 	}
-	reconcile := func(of *installation.Webhooks, want installation.Mended, fails bool) {
+	reconcile := func(of *installation.Subscriptions, want installation.Repairs, fails bool) {
 		t.Helper()
 		done, err := of.Reconcile(t.Context(), opened, "app", func(context.Context) error { return nil })
 		if done != want || (err != nil) != fails {
@@ -54,8 +54,9 @@ func TestSubscriptionsGetTheSecretThatTheAppHasNow(t *testing.T) {
 	}
 	before := b.stub.held[0].Secret
 	old, next := hooks("canary-secret"), hooks("canary-next-secret")
-	reconcile(old, installation.Mended{Rekeyed: 3}, false) // what they have was not noted by an older release
-	reconcile(old, installation.Mended{}, false)
+	// what they have was not noted by an older release
+	reconcile(old, installation.Repairs{Rotated: 3}, false)
+	reconcile(old, installation.Repairs{}, false)
 	if b.stub.held[0].Secret != before {
 		t.Error("the secret of the same app changed")
 	}
@@ -66,11 +67,11 @@ func TestSubscriptionsGetTheSecretThatTheAppHasNow(t *testing.T) {
 		}
 		return nil
 	}
-	reconcile(next, installation.Mended{Rekeyed: 1}, true)
+	reconcile(next, installation.Repairs{Rotated: 1}, true)
 	b.stub.fail = nil
 	b.stub.held = b.stub.held[:2]
-	reconcile(next, installation.Mended{Made: 1, Rekeyed: 2}, false)
-	reconcile(next, installation.Mended{}, false)
+	reconcile(next, installation.Repairs{Created: 1, Rotated: 2}, false)
+	reconcile(next, installation.Repairs{}, false)
 	b.whole()
 	seen := map[settings.Secret]bool{before: true}
 	for _, sub := range b.stub.held {
@@ -80,5 +81,5 @@ func TestSubscriptionsGetTheSecretThatTheAppHasNow(t *testing.T) {
 		seen[sub.Secret] = true
 	}
 	opened.Adapter = b.stub // a provider without them is not asked about secrets
-	reconcile(old, installation.Mended{}, false)
+	reconcile(old, installation.Repairs{}, false)
 }

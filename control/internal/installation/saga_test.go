@@ -8,30 +8,29 @@ import (
 
 	"storefront.internal/control/internal/installation"
 	"storefront.internal/control/internal/provider"
-	"storefront.internal/shared/ident"
 )
 
 func TestSagaCompletes(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	got := b.install("app")
-	if again, err := b.runner.Run(t.Context(), got.InstallationID, 1); err != nil || again != 0 {
-		t.Fatalf("%v, %v", again, err)
+	if snooze, err := b.run(got, 1); err != nil || snooze != 0 {
+		t.Fatalf("%v, %v", snooze, err)
 	}
 	b.whole()
-	if b.state() != "completed 0 f" || b.loads.opened != 1 || b.stub.token != accessToken {
+	if b.state() != "completed 0" || b.loads.opened != 1 || b.stub.token != accessToken {
 		t.Errorf("%s, %d loads", b.state(), b.loads.opened)
 	}
 	calls := b.stub.calls
-	if again, err := b.runner.Run(t.Context(), got.InstallationID, 1); err != nil || again != 0 || b.stub.calls != calls {
-		t.Errorf("an ended saga was worked: %v, %v", again, err)
+	if snooze, err := b.run(got, 1); err != nil || snooze != 0 || b.stub.calls != calls {
+		t.Errorf("an ended saga was worked: %v, %v", snooze, err)
 	}
 }
 
-// errKilled stands for the end of the process: nothing of the runner happens after it.
+// errKilled simulates the death of the process: the runner does nothing after it.
 var errKilled = errors.New("killed")
 
-func (b *bundle) killedRun(id ident.InstallationID) (killed bool) {
+func (b *bundle) killedRun(of installation.Installed) (killed bool) {
 	defer func() {
 		if v := recover(); v != nil {
 			err, ok := v.(error)
@@ -40,7 +39,7 @@ func (b *bundle) killedRun(id ident.InstallationID) (killed bool) {
 			}
 		}
 	}()
-	if _, err := b.runner.Run(b.t.Context(), id, 1); err != nil {
+	if _, err := b.run(of, 1); err != nil {
 		b.t.Error(err)
 	}
 	return false
@@ -67,23 +66,19 @@ func TestSagaSurvivesADeathAtEveryCall(t *testing.T) {
 		case "load":
 			b.loads.fail = func() error { panic(errKilled) }
 		}
-		reached = b.killedRun(got.InstallationID)
+		reached = b.killedRun(got)
 		b.stub.fail, b.stub.after, b.loads.fail = nil, nil, nil
 		if reached {
-			if b.killedRun(got.InstallationID); !strings.HasSuffix(b.state(), "t") {
-				t.Errorf("%s %d: the lease of the dead was taken: %s", place, n, b.state())
-			}
-			b.exec(`UPDATE control.installations SET lease_until = now() - interval '1 second', due_at = now() - interval '1 minute'`)
-			if woken, err := b.store.WakeSagas(t.Context(), 15*time.Second); err != nil || woken != 1 {
-				t.Errorf("%s %d: woken %d, %v", place, n, woken, err)
-			}
-			if woken, err := b.store.WakeSagas(t.Context(), 15*time.Second); err != nil || woken != 0 {
-				t.Errorf("%s %d: woken again %d, %v", place, n, woken, err)
-			}
-			b.killedRun(got.InstallationID)
+			b.requeue("1") // it has its job
+			b.exec(`DELETE FROM control.river_job`)
+			b.requeue("1") // it lost its job
+			b.requeue("1")
+			b.killedRun(got)
+			b.exec(`DELETE FROM control.river_job`)
+			b.requeue("0") // it is completed
 		}
 		b.whole()
-		if b.state() != "completed 0 f" || b.loads.opened != 1 || b.stub.made != len(b.stub.topics) {
+		if b.state() != "completed 0" || b.loads.opened != 1 || b.stub.made != len(b.stub.topics) {
 			t.Errorf("%s %d: %s, %d loads, %d made", place, n, b.state(), b.loads.opened, b.stub.made)
 		}
 		return reached
@@ -108,34 +103,37 @@ func TestSagaShowsItsFailureAndEnds(t *testing.T) {
 	got := b.install("app")
 	due := func() { b.exec(`UPDATE control.installations SET due_at = now()`) }
 	b.stub.fail = func(int) error { return &provider.Throttled{RetryAfter: 90 * time.Second} }
-	if again, err := b.runner.Run(t.Context(), got.InstallationID, 1); err != nil || again != 90*time.Second || b.state() != "opened throttled 1 f" {
-		t.Errorf("throttled: %v, %v, %s", again, err, b.state())
+	if snooze, err := b.run(got, 1); err != nil || snooze != 90*time.Second ||
+		b.state() != "opened throttled 1" {
+		t.Errorf("throttled: %v, %v, %s", snooze, err, b.state())
 	}
 	calls := b.stub.calls
-	if again, err := b.runner.Run(t.Context(), got.InstallationID, 1); err != nil || again != 0 || b.stub.calls != calls {
-		t.Errorf("an attempt before it was due: %v, %v", again, err)
+	if snooze, err := b.run(got, 1); err != nil || snooze <= 80*time.Second || snooze > 90*time.Second ||
+		b.stub.calls != calls {
+		t.Errorf("an attempt before it was due: %v, %v", snooze, err)
 	}
 	due()
-	b.stub.fail = func(int) error { return &provider.Refused{Status: 401} }
+	b.stub.fail = func(int) error { return &provider.CredentialRefused{Status: 401} }
 	for range 2 {
 		due()
-		if _, err := b.runner.Run(t.Context(), got.InstallationID, 1); err != nil {
+		if _, err := b.run(got, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if b.state() != "failed credential_refused 3 f" {
+	if b.state() != "failed credential_refused 3" {
 		t.Errorf("refused: %s", b.state())
 	}
 	view, err := b.service.Connection(t.Context(), got.ConnectionID)
-	if err != nil || view.Installation.State != installation.StateFailed || view.Installation.Reason != "credential_refused" {
+	if err != nil || view.Installation.State != installation.StateFailed ||
+		view.Installation.Reason != "credential_refused" {
 		t.Errorf("shown: %+v, %v", view, err)
 	}
 	b.stub.fail = nil
-	again := b.install("app-2")
-	if _, err := b.runner.Run(t.Context(), got.InstallationID, 1); err != nil || b.state() != "opened 0 f" {
+	b.install("app-2")
+	if _, err := b.run(got, 1); err != nil || b.state() != "opened 0" {
 		t.Errorf("an older epoch: %v, %s", err, b.state())
 	}
-	if _, err := b.runner.Run(t.Context(), again.InstallationID, 2); err != nil || b.state() != "completed 0 f" {
+	if _, err := b.run(got, 2); err != nil || b.state() != "completed 0" {
 		t.Errorf("installed again: %v, %s", err, b.state())
 	}
 	b.whole()
@@ -144,7 +142,7 @@ func TestSagaShowsItsFailureAndEnds(t *testing.T) {
 	}
 }
 
-func TestAReinstallationTakesTheLeaseAway(t *testing.T) {
+func TestAReinstallationSupersedesARunner(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	got := b.install("app")
@@ -154,14 +152,14 @@ func TestAReinstallationTakesTheLeaseAway(t *testing.T) {
 		}
 		return nil
 	}
-	if again, err := b.runner.Run(t.Context(), got.InstallationID, 1); err != nil || again != 0 {
-		t.Errorf("%v, %v", again, err)
+	if snooze, err := b.run(got, 1); err != nil || snooze != 0 {
+		t.Errorf("%v, %v", snooze, err)
 	}
-	if b.stub.calls != 2 || b.state() != "opened 0 f" || b.loads.opened != 0 {
+	if b.stub.calls != 2 || b.state() != "opened 0" || b.loads.opened != 0 {
 		t.Errorf("%d calls, %s", b.stub.calls, b.state())
 	}
 	b.stub.after = nil
-	if _, err := b.runner.Run(t.Context(), got.InstallationID, 2); err != nil || b.state() != "completed 0 f" {
+	if _, err := b.run(got, 2); err != nil || b.state() != "completed 0" {
 		t.Errorf("%v, %s", err, b.state())
 	}
 	b.whole()
@@ -172,7 +170,38 @@ func TestAClosedShopEndsItsSaga(t *testing.T) {
 	b := newBundle(t)
 	got := b.install("app")
 	b.exec(`DELETE FROM control.credentials`)
-	if again, err := b.runner.Run(t.Context(), got.InstallationID, 1); err != nil || again != 0 || b.state() != "failed store_closed 1 f" {
-		t.Errorf("%v, %v, %s", again, err, b.state())
+	if snooze, err := b.run(got, 1); err != nil || snooze != 15*time.Minute ||
+		b.state() != "failed store_closed 1" {
+		t.Errorf("%v, %v, %s", snooze, err, b.state())
+	}
+}
+
+func TestARunnerThatWasGivenUpStops(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	got := b.install("app")
+	b.loads.fail = func() error { // River took it for dead, and another runner goes on
+		b.loads.fail = nil
+		if _, err := b.run(got, 1); err != nil {
+			t.Error(err)
+		}
+		return nil
+	}
+	if snooze, err := b.run(got, 1); err != nil || snooze != 0 || b.state() != "completed 0" {
+		t.Errorf("%v, %v, %s", snooze, err, b.state())
+	}
+	b.whole()
+	b.exec(`UPDATE control.installations SET state = 'opened'`)
+	calls := b.stub.calls
+	b.stub.after = func(call int) error {
+		if call == calls+1 {
+			b.exec(`UPDATE control.installations SET state = 'webhooks_registered'`)
+		}
+		return nil
+	}
+	b.stub.held = nil
+	if snooze, err := b.run(got, 1); err != nil || snooze != 0 || b.stub.calls != calls+1 ||
+		b.state() != "webhooks_registered 0" {
+		t.Errorf("%v, %v, %d calls, %s", snooze, err, b.stub.calls-calls, b.state())
 	}
 }

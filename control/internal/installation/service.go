@@ -14,7 +14,8 @@ import (
 	"storefront.internal/shared/settings"
 )
 
-// Request is what operation 5 says of a store. Scope, Profile, BrowserProof and Attribution are nil when absent.
+// Request asks for the installation of a store. Scope, Profile, BrowserProof and Attribution are nil when
+// absent.
 type Request struct {
 	Provider        string
 	AppID           string
@@ -26,7 +27,7 @@ type Request struct {
 	Attribution     map[string]string
 }
 
-// Installed is what operation 5 answers.
+// Installed is an opened installation.
 type Installed struct {
 	InstallationID ident.InstallationID
 	ConnectionID   ident.ConnectionID
@@ -34,14 +35,14 @@ type Installed struct {
 	Created        bool             // false: the store had a connection
 }
 
-// Endpoint is where notifications of one topic arrive; "" is every topic.
+// Endpoint receives the webhooks of one topic; "" stands for every topic.
 type Endpoint struct {
 	ID    ident.EndpointID
 	Topic string
 }
 
-// New is an installation to be stored. The ids count where the store has no connection yet.
-type New struct {
+// NewInstallation is an installation to be stored. Its ids are used when the store has no connection yet.
+type NewInstallation struct {
 	Request
 	InstallationID ident.InstallationID
 	ConnectionID   ident.ConnectionID
@@ -52,7 +53,7 @@ type New struct {
 	Seal func(ident.ConnectionID) ([]byte, error)
 }
 
-// View is a connection as its operator sees it (E7). Installation is nil for a custom one.
+// View is a connection as operators see it. Installation is nil for a custom connection.
 type View struct {
 	ConnectionID    ident.ConnectionID
 	StoreID         ident.StoreID
@@ -62,18 +63,18 @@ type View struct {
 	Installation    *Status
 }
 
-// Status is how far an installation is. Reason is of the last failure, "" without one.
+// Status is the state of an installation. Reason is of the last failure, "" without one.
 type Status struct {
 	ID     ident.InstallationID
 	State  State
 	Reason string
 }
 
-// Store is where installations live.
+// Store is where installations are stored.
 type Store interface {
 	// Install stores everything and enqueues the saga's job, in one transaction.
-	Install(ctx context.Context, n New) (Installed, error)
-	// Connection returns not_found for one that is not there.
+	Install(ctx context.Context, n NewInstallation) (Installed, error)
+	// Connection returns not_found for a connection that does not exist.
 	Connection(ctx context.Context, c ident.ConnectionID) (View, error)
 }
 
@@ -82,7 +83,7 @@ type Config struct {
 	Store     Store
 	Sealer    *seal.Sealer
 	Providers *provider.Registry
-	Secrets   *appsecret.Book
+	Secrets   *appsecret.Keyring
 	Now       func() time.Time
 }
 
@@ -92,36 +93,38 @@ type Service struct{ cfg Config }
 // NewService returns a Service.
 func NewService(cfg Config) *Service { return &Service{cfg: cfg} }
 
-// Open opens the installation of a store for the connector principal of a provider (operation 5). The provider is not
-// called. unknown_provider: the provider is not mounted or not the principal's, or the app has no secret.
+// Open opens the installation of a store for the connector of a provider. It does not call the provider.
+// unknown_provider: the provider is not mounted or not the caller's, or the app has no secret.
 func (s *Service) Open(ctx context.Context, caller string, r Request) (Installed, error) {
 	adapter, mounted := s.cfg.Providers.Adapter(r.Provider)
-	if !mounted || r.Provider != caller || !s.cfg.Secrets.Has(appsecret.App{Provider: r.Provider, ID: r.AppID}) {
-		return Installed{}, fault.New(fault.UnknownProvider, "The provider is not served for this principal, or the app has no secret.")
+	if !mounted || r.Provider != caller || !s.cfg.Secrets.Has(appsecret.App{Provider: r.Provider,
+		ID: r.AppID}) {
+		return Installed{}, fault.New(fault.UnknownProvider,
+			"The provider is not served for this principal, or the app has no secret.")
 	}
 	now := s.cfg.Now()
-	return s.cfg.Store.Install(ctx, New{
+	return s.cfg.Store.Install(ctx, NewInstallation{
 		Request:        r,
 		InstallationID: ident.InstallationID(ident.Mint(ident.Installation, now)),
 		ConnectionID:   ident.ConnectionID(ident.Mint(ident.Connection, now)),
 		StoreID:        ident.StoreID(ident.Mint(ident.Store, now)),
 		Endpoints:      endpoints(adapter),
 		Seal: func(c ident.ConnectionID) ([]byte, error) {
-			return s.cfg.Sealer.Seal([]byte(r.AccessToken.Reveal()), shop.CredentialPlace(c))
+			return s.cfg.Sealer.Seal([]byte(r.AccessToken.Reveal()), shop.CredentialBinding(c))
 		},
 	})
 }
 
-// Connection returns what E7 shows.
+// Connection returns a connection.
 func (s *Service) Connection(ctx context.Context, c ident.ConnectionID) (View, error) {
 	return s.cfg.Store.Connection(ctx, c)
 }
 
-// endpoints are one for every topic and one for each: two of the platforms name the topic in an unsigned header only.
-// Their ids are random, since who knows one may try signatures on it.
+// endpoints returns one endpoint for every topic and one for each: two platforms name the topic only in an
+// unsigned header. The ids are random, since a known id allows attempts to guess signatures.
 func endpoints(a provider.Adapter) []Endpoint {
 	out := []Endpoint{{ID: newEndpointID()}}
-	for _, topic := range a.Topics() {
+	for _, topic := range a.WebhookTopics() {
 		out = append(out, Endpoint{ID: newEndpointID(), Topic: topic})
 	}
 	return out

@@ -12,7 +12,7 @@ func TestSweepMendsWhatTheProviderLostOrDoubled(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	got := b.install("app")
-	if _, err := b.runner.Run(t.Context(), got.InstallationID, 1); err != nil {
+	if _, err := b.run(got, 1); err != nil {
 		t.Fatal(err)
 	}
 	sweeper := installation.NewSweeper(b.store, b.shops, b.hooks, b.metrics, slog.New(slog.DiscardHandler))
@@ -34,7 +34,8 @@ func TestSweepMendsWhatTheProviderLostOrDoubled(t *testing.T) {
 	}
 	first := b.stub.held[0]
 	double, old, foreign, gone := first, first, first, b.stub.held[2]
-	double.ID, old.ID, old.URL, foreign.ID, foreign.URL = "d", "o", first.URL+"x", "f", "https://elsewhere.test/x"
+	double.ID, old.ID, old.URL, foreign.ID, foreign.URL = "d", "o", first.URL+"x", "f",
+		"https://elsewhere.test/x"
 	b.stub.held[1].Disabled = true
 	b.stub.held = append(b.stub.held[:2], double, old, foreign)
 	due()
@@ -48,7 +49,7 @@ func TestSweepMendsWhatTheProviderLostOrDoubled(t *testing.T) {
 			t.Error("the lost one is there without being made")
 		}
 	}
-	b.stub.fail = func(int) error { return &provider.Refused{Status: 401} }
+	b.stub.fail = func(int) error { return &provider.CredentialRefused{Status: 401} }
 	due()
 	sweep()
 	calls = b.stub.calls

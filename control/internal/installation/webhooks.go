@@ -8,40 +8,42 @@ import (
 	"storefront.internal/control/internal/appsecret"
 	"storefront.internal/control/internal/provider"
 	"storefront.internal/control/internal/shop"
-	"storefront.internal/shared/crashpoint"
+	"storefront.internal/shared/failpoint"
 	"storefront.internal/shared/ident"
 	"storefront.internal/shared/settings"
 )
 
-// EndpointStore knows what of a connection is wanted at its provider.
+// EndpointStore stores the endpoints of a connection.
 type EndpointStore interface {
-	// Endpoints gives a connection the endpoints that it lacks, and returns all of them.
+	// Endpoints adds the endpoints that a connection lacks, and returns all of them.
 	Endpoints(ctx context.Context, c ident.ConnectionID, wanted []Endpoint) ([]Endpoint, error)
-	// Keyed returns the mark of the secret that all subscriptions of the connection have, "" when that is not known.
-	Keyed(ctx context.Context, c ident.ConnectionID) (mark string, err error)
-	SetKeyed(ctx context.Context, c ident.ConnectionID, mark string) error
+	// SecretFingerprint identifies the secret of the connection's subscriptions, "" when it is unknown.
+	SecretFingerprint(ctx context.Context, c ident.ConnectionID) (fingerprint string, err error)
+	SetSecretFingerprint(ctx context.Context, c ident.ConnectionID, fingerprint string) error
 }
 
-// Webhooks makes the subscriptions at a provider those that are wanted: for each topic of the adapter one, to the
-// endpoint of that topic.
-type Webhooks struct {
+// Subscriptions makes the subscriptions at a provider equal to the wanted ones: one for each topic of the
+// adapter, to the endpoint of that topic.
+type Subscriptions struct {
 	store   EndpointStore
-	secrets *appsecret.Book
-	base    string // of their URLs, without a trailing slash
+	secrets *appsecret.Keyring
+	baseURL string // of their URLs, without a trailing slash
 }
 
-// NewWebhooks returns Webhooks that make subscriptions to URLs under base.
-func NewWebhooks(store EndpointStore, secrets *appsecret.Book, base string) *Webhooks {
-	return &Webhooks{store: store, secrets: secrets, base: strings.TrimRight(base, "/")}
+// NewSubscriptions returns Subscriptions to URLs under base.
+func NewSubscriptions(store EndpointStore, secrets *appsecret.Keyring, base string) *Subscriptions {
+	return &Subscriptions{store: store, secrets: secrets, baseURL: strings.TrimRight(base, "/")}
 }
 
-// Mended counts what a reconciliation changed.
-type Mended struct{ Made, Removed, Rekeyed int }
+// Repairs counts what a reconciliation changed.
+type Repairs struct{ Created, Removed, Rotated int }
 
-// Reconcile lists what the provider has, removes what is doubled, disabled or of no topic that is wanted, makes what is
-// missing, and gives what was made with another secret the present one. Subscriptions to URLs that are not ours are left alone. before is called ahead of each call and may end
-// the work. It can be ended anywhere and run again.
-func (w *Webhooks) Reconcile(ctx context.Context, s shop.Opened, appID string, before func(context.Context) error) (done Mended, err error) {
+// Reconcile lists the provider's subscriptions, removes those that are doubled, disabled or of an unwanted
+// topic, creates the missing ones, and replaces outdated secrets. It ignores subscriptions to foreign URLs.
+// It calls before ahead of each call; an error of before ends the work. It can be interrupted anywhere and
+// repeated.
+func (w *Subscriptions) Reconcile(ctx context.Context, s shop.Opened, appID string,
+	before func(context.Context) error) (done Repairs, err error) {
 	all, err := w.store.Endpoints(ctx, s.Store.ConnectionID, endpoints(s.Adapter))
 	if err != nil {
 		return done, err
@@ -57,7 +59,10 @@ func (w *Webhooks) Reconcile(ctx context.Context, s shop.Opened, appID string, b
 	}
 	missing, excess, kept := w.plan(s.Adapter.Name(), wanted, present)
 	for _, sub := range excess {
-		err := call(ctx, before, func(ctx context.Context) error { return s.Adapter.Unsubscribe(ctx, s.Store, sub.ID) })
+		err := call(ctx, before, func(ctx context.Context) error {
+			return s.Adapter.Unsubscribe(ctx,
+				s.Store, sub.ID)
+		})
 		if err != nil {
 			return done, err
 		}
@@ -71,70 +76,78 @@ func (w *Webhooks) Reconcile(ctx context.Context, s shop.Opened, appID string, b
 		if err != nil {
 			return done, err
 		}
-		done.Made++
+		done.Created++
 	}
-	done.Rekeyed, err = w.rekey(ctx, s, appsecret.App{Provider: s.Adapter.Name(), ID: appID}, kept, before)
+	done.Rotated, err = w.rotateSecrets(ctx, s, appsecret.App{Provider: s.Adapter.Name(), ID: appID}, kept,
+		before)
 	return done, err
 }
 
-// rekey gives subscriptions that were there the app's present secret, where they may have another.
-func (w *Webhooks) rekey(ctx context.Context, s shop.Opened, app appsecret.App, kept []provider.Subscription, before func(context.Context) error) (n int, err error) {
-	rekeyer, keyed := s.Adapter.(provider.Rekeyer)
+// rotateSecrets gives kept subscriptions the app's present secret, where they may have another.
+func (w *Subscriptions) rotateSecrets(ctx context.Context, s shop.Opened, app appsecret.App,
+	kept []provider.Subscription, before func(context.Context) error) (n int, err error) {
+	rotator, keyed := s.Adapter.(provider.SecretRotator)
 	if !keyed {
 		return 0, nil
 	}
-	c, mark := s.Store.ConnectionID, w.secrets.Mark(app)
-	if has, err := w.store.Keyed(ctx, c); err != nil || has == mark {
+	c, fingerprint := s.Store.ConnectionID, w.secrets.Fingerprint(app)
+	if has, err := w.store.SecretFingerprint(ctx, c); err != nil || has == fingerprint {
 		return 0, err
 	}
 	for _, sub := range kept {
-		err := call(ctx, before, func(ctx context.Context) error { return rekeyer.Rekey(ctx, s.Store, sub.ID, sub.Secret) })
+		err := call(ctx, before, func(ctx context.Context) error {
+			return rotator.RotateSecret(ctx, s.Store,
+				sub.ID, sub.Secret)
+		})
 		if err != nil {
 			return n, err
 		}
 		n++
 	}
-	return n, w.store.SetKeyed(ctx, c, mark)
+	return n, w.store.SetSecretFingerprint(ctx, c, fingerprint)
 }
 
-// callFor bounds a call of the adapter, which may be of several pages: below what a lease lasts.
-const callFor = leaseFor - 10*time.Second
+// callTimeout bounds one call of the adapter, which may read several pages.
+const callTimeout = 30 * time.Second
 
-// call makes one call behind before.
+// call runs do after before, with a timeout.
 func call(ctx context.Context, before, do func(context.Context) error) error {
 	if err := before(ctx); err != nil {
 		return err
 	}
-	crashpoint.Hit(crashpoint.SagaCalling)
-	ctx, cancel := context.WithTimeout(ctx, callFor)
+	failpoint.Hit(failpoint.SagaCalling)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	err := do(ctx)
-	crashpoint.Hit(crashpoint.SagaCalled)
+	failpoint.Hit(failpoint.SagaCalled)
 	return err
 }
 
-// wanted are the subscriptions of the adapter's topics.
-func (w *Webhooks) wanted(a provider.Adapter, appID string, all []Endpoint) []provider.Subscription {
+// wanted returns the subscriptions of the adapter's topics.
+func (w *Subscriptions) wanted(a provider.Adapter, appID string, all []Endpoint) []provider.Subscription {
 	at := make(map[string]ident.EndpointID, len(all))
 	for _, e := range all {
 		at[e.Topic] = e.ID
 	}
 	app := appsecret.App{Provider: a.Name(), ID: appID}
 	out := make([]provider.Subscription, 0, len(all))
-	for _, topic := range a.Topics() {
+	for _, topic := range a.WebhookTopics() {
 		id := at[topic]
 		out = append(out, provider.Subscription{
-			Topic: topic, URL: w.prefix(a.Name()) + string(id), Secret: w.secrets.Subscribing(app, id),
+			Topic: topic, URL: w.urlPrefix(a.Name()) + string(id),
+			Secret: w.secrets.SubscriptionSecret(app, id),
 		})
 	}
 	return out
 }
 
-// prefix is what our URLs at a provider begin with.
-func (w *Webhooks) prefix(provider string) string { return w.base + "/" + provider + "/" }
+// urlPrefix is the prefix of our URLs at a provider.
+func (w *Subscriptions) urlPrefix(provider string) string { return w.baseURL + "/" + provider + "/" }
 
-// plan compares what is wanted with what is present. kept are those that are, with the secret that is wanted.
-func (w *Webhooks) plan(name string, wanted, present []provider.Subscription) (missing, excess, kept []provider.Subscription) {
+// plan compares the wanted subscriptions with the present ones. kept are present and wanted, with the wanted
+// secret.
+func (w *Subscriptions) plan(name string, wanted,
+	present []provider.Subscription) (missing, excess, kept []provider.Subscription) {
 	type target struct{ topic, url string }
 	open := make(map[target]bool, len(wanted))
 	secrets := make(map[target]settings.Secret, len(wanted))
@@ -149,7 +162,7 @@ func (w *Webhooks) plan(name string, wanted, present []provider.Subscription) (m
 			open[t] = false
 			sub.Secret = secrets[t]
 			kept = append(kept, sub)
-		case strings.HasPrefix(sub.URL, w.prefix(name)):
+		case strings.HasPrefix(sub.URL, w.urlPrefix(name)):
 			excess = append(excess, sub)
 		}
 	}

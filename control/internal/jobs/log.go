@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// quietHandler shows River's warnings and errors, not its notes on every fetch and election.
+// quietHandler passes on River's warnings and errors, not its notes on every fetch and election.
 type quietHandler struct{ slog.Handler }
 
 func quiet(logger *slog.Logger) *slog.Logger {

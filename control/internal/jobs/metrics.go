@@ -10,7 +10,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 )
 
-// Metrics are the figures of worked jobs.
+// Metrics measures jobs.
 type Metrics struct {
 	seconds *prometheus.HistogramVec
 	panics  prometheus.Counter
@@ -20,14 +20,16 @@ type Metrics struct {
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:                        "storefront_control_job_duration_seconds",
-			Help:                        "Time of worked jobs, by kind and outcome (done, later: it wants another turn, cancelled, failed: it is tried again, panicked).",
-			Buckets:                     []float64{.0025, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 240},
+			Name: "storefront_control_job_duration_seconds",
+			Help: "Run time of jobs, by kind and outcome (done, later: it snoozes, " +
+				"cancelled, failed: it is tried again, panicked).",
+			Buckets: []float64{.0025, .01, .025, .05, .1, .25, .5, 1, 2.5,
+				5, 10, 30, 60, 240},
 			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
 		}, []string{"kind", "outcome"}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "storefront_control_job_panics_total",
-			Help: "Jobs that panicked; each is tried again. Every one is a defect.",
+			Help: "Panics of jobs; each job is tried again. Every panic is a defect.",
 		}),
 	}
 	r.MustRegister(m.seconds, m.panics)
@@ -47,7 +49,7 @@ type measure struct {
 	metrics *Metrics
 }
 
-// Work implements rivertype.WorkerMiddleware. A panic goes on to River, which takes it for a failure.
+// Work implements rivertype.WorkerMiddleware. A panic goes on to River, which counts it as a failure.
 func (m *measure) Work(ctx context.Context, job *rivertype.JobRow, work func(context.Context) error) error {
 	begun, result := time.Now(), "panicked"
 	defer func() {

@@ -25,7 +25,8 @@ func TestEveryOutcomeOfAJobIsCounted(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		}()
-		if _, err := m.metrics.seconds.GetMetricWithLabelValues("k", want); err != nil || testutil.CollectAndCount(m.metrics.seconds) != before+1 {
+		if _, err := m.metrics.seconds.GetMetricWithLabelValues("k", want); err != nil ||
+			testutil.CollectAndCount(m.metrics.seconds) != before+1 {
 			t.Errorf("%s is not counted", want)
 		}
 	}

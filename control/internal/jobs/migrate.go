@@ -15,15 +15,15 @@ import (
 // migrateLock is the advisory lock of one migrator at a time: "river" in ASCII.
 const migrateLock = 0x7269766572
 
-// grants are what River needs of its own tables, whoever made them. Control's role owns none of them.
+// grants are what control's role needs of River's tables, which it does not own.
 const grants = `
 GRANT SELECT, INSERT, UPDATE, DELETE ON control.river_job, control.river_leader, control.river_queue,
     control.river_notification TO storefront_control;
 GRANT SELECT ON control.river_migration TO storefront_control;
 GRANT USAGE ON SEQUENCE control.river_job_id_seq, control.river_notification_id_seq TO storefront_control;`
 
-// Migrate brings River's tables up to this binary's version. A second migrator waits for the first and finds nothing
-// to do. It runs after the migrations of the schema itself, which make the schema and the role.
+// Migrate migrates River's tables to this binary's version. A second migrator waits for the first. It runs
+// after the migrations of the schema itself, which create the schema and the role.
 func Migrate(ctx context.Context, url string) (err error) {
 	pool, err := migrationPool(ctx, url)
 	if err != nil {
@@ -54,8 +54,7 @@ func Migrate(ctx context.Context, url string) (err error) {
 	return nil
 }
 
-// Version returns the version of River's tables and the one that this binary wants. The database serves this binary
-// when current is not behind.
+// Version returns the version of River's tables and the one that this binary needs.
 func Version(ctx context.Context, pool *pgxpool.Pool) (current, want int64, err error) {
 	migrator, err := newMigrator(pool)
 	if err != nil {
@@ -65,7 +64,8 @@ func Version(ctx context.Context, pool *pgxpool.Pool) (current, want int64, err 
 	want = int64(all[len(all)-1].Version)
 	const selectVersion = `SELECT coalesce(max(version), 0) FROM control.river_migration WHERE line = 'main'`
 	var exists bool
-	if err := pool.QueryRow(ctx, `SELECT to_regclass('control.river_migration') IS NOT NULL`).Scan(&exists); err != nil || !exists {
+	if err := pool.QueryRow(ctx,
+		`SELECT to_regclass('control.river_migration') IS NOT NULL`).Scan(&exists); err != nil || !exists {
 		return 0, want, err
 	}
 	err = pool.QueryRow(ctx, selectVersion).Scan(&current)
@@ -73,7 +73,8 @@ func Version(ctx context.Context, pool *pgxpool.Pool) (current, want int64, err 
 }
 
 func newMigrator(pool *pgxpool.Pool) (*rivermigrate.Migrator[pgx.Tx], error) {
-	m, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Schema: Schema, Logger: slog.New(slog.DiscardHandler)})
+	m, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Schema: Schema,
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, fmt.Errorf("job migrations: %w", err)
 	}

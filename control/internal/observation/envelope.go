@@ -9,13 +9,14 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// EventType is the type of the CloudEvent that tells the engine of an accepted observation (contract, section 4).
+// EventType is the type of the CloudEvent that tells the engine of an accepted observation.
 const EventType = "storefront.entity.observed.v1"
 
-// ProviderCustom is the provider whose snapshots operation 10 serves; those of others are raw.
+// ProviderCustom is the provider of custom connections. Their snapshots are canonical, those of other
+// providers raw.
 const ProviderCustom = "custom"
 
-// event is a CloudEvent 1.0 in its JSON form. It holds no content: the engine reads that.
+// event is a CloudEvent 1.0 as JSON. It has no content: the engine reads that from the snapshot.
 type event struct {
 	SpecVersion     string    `json:"specversion"`
 	ID              string    `json:"id"`
@@ -40,19 +41,22 @@ type eventData struct {
 	Snapshot      string              `json:"snapshot"`
 }
 
-// Envelope returns the bytes of the CloudEvent of an accepted element, as one element of the engine's batch.
+// Envelope returns the CloudEvent of an accepted element as JSON.
 func (b *Batch) Envelope(e *Element) ([]byte, error) {
 	snapshot := "raw"
 	if b.Source.Provider == ProviderCustom {
 		snapshot = "canonical"
 	}
 	raw, err := json.Marshal(event{
-		SpecVersion: "1.0", ID: string(e.ID), Source: "/connections/" + string(b.Source.ConnectionID), Type: EventType,
-		Subject: e.Entity.ID(b.Source.ConnectionID, e.ExternalID), Time: b.At.UTC().Truncate(time.Microsecond),
+		SpecVersion: "1.0", ID: string(e.ID), Source: "/connections/" +
+			string(b.Source.ConnectionID), Type: EventType,
+		Subject:         e.Entity.ID(b.Source.ConnectionID, e.ExternalID),
+		Time:            b.At.UTC().Truncate(time.Microsecond),
 		DataContentType: "application/json",
 		Data: eventData{
-			ObservationID: e.ID, ConnectionID: b.Source.ConnectionID, StoreID: b.Source.StoreID, Provider: b.Source.Provider,
-			Entity: e.Entity, ExternalID: e.ExternalID, Revision: e.Revision, Operation: e.Operation,
+			ObservationID: e.ID, ConnectionID: b.Source.ConnectionID, StoreID: b.Source.StoreID,
+			Provider: b.Source.Provider,
+			Entity:   e.Entity, ExternalID: e.ExternalID, Revision: e.Revision, Operation: e.Operation,
 			ContentDigest: e.Digest, Snapshot: snapshot,
 		},
 	})
@@ -62,7 +66,7 @@ func (b *Batch) Envelope(e *Element) ([]byte, error) {
 	return raw, nil
 }
 
-// LaneKey is what the order of envelopes is kept for: the entity.
+// LaneKey identifies the entity: the queue keeps the order of envelopes with the same key.
 func (b *Batch) LaneKey(e *Element) string {
 	return string(b.Source.ConnectionID) + "|" + string(e.Entity) + "|" + e.ExternalID
 }

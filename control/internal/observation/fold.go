@@ -2,55 +2,124 @@ package observation
 
 import (
 	"cmp"
+	"math"
 
 	"storefront.internal/shared/catalog"
 	"storefront.internal/shared/ident"
 )
 
-// Applied is the revision of an entity that is applied. The zero value is an entity that nobody has delivered.
+// Applied is the applied revision of an entity. The zero value is an entity that was never delivered.
 type Applied struct {
 	Revision      int64
 	Operation     catalog.Operation
 	Digest        string
 	ObservationID ident.ObservationID
-	Fetch         int64 // the number of the fetch that is applied, of a provider's entity
-	Redacted      bool  // nothing of it is kept any more
+	FetchSeq      int64 // sequence number of the applied fetch, of a provider's entity
+	Redacted      bool  // its data was erased and is not stored again
+
+	// Of the last observation of the entity that is in the quarantine; zero when there is none.
+	QuarantinedID       ident.ObservationID
+	QuarantinedDigest   string // of the bytes, of a fetched one
+	QuarantinedRevision int64  // the greatest of those in the quarantine
 }
 
-// Outcome is what became of an element, before it is told to anybody.
+// Outcome is what became of an element.
 type Outcome struct {
 	Status        Status
 	ObservationID ident.ObservationID // its own, or the one that it repeats
 }
 
-// Fold compares the elements with the applied revisions in the order of the array, as if each had come alone: two
-// elements of one entity are two observations. It returns an outcome for each element and leaves in applied what is
-// applied after the batch.
+// Fold compares the elements with the applied revisions, in order, as if each had come alone: two elements of
+// one entity are two observations. It returns an outcome for each element and updates applied.
 func (b *Batch) Fold(applied map[Key]Applied) []Outcome {
 	outcomes := make([]Outcome, len(b.Elements))
 	for i := range b.Elements {
 		e := &b.Elements[i]
 		outcomes[i] = Outcome{Status: Quarantined, ObservationID: cmp.Or(b.Replays, e.ID)}
 		a := applied[e.Key()]
-		if a.Redacted { // as if it had not changed: it is not archived
+		switch {
+		case a.Redacted: // as if it had not changed, so it is not archived
 			outcomes[i] = Outcome{Duplicate, a.ObservationID}
-			continue
+		case e.Quarantined != nil:
+			outcomes[i] = b.quarantine(e, &a)
+		case e.FetchSeq > 0:
+			outcomes[i] = b.compareFetch(e, &a)
+		default:
+			if outcomes[i] = e.compareRevision(a); outcomes[i].Status == Accepted {
+				a.Revision, a.Operation, a.Digest, a.ObservationID = e.Revision, e.Operation, e.Digest, e.ID
+			}
 		}
-		if e.Quarantined != nil {
-			continue
+		if outcomes[i].supersedes() && a.QuarantinedRevision <= e.supersededRevision(&a) {
+			a.QuarantinedID, a.QuarantinedDigest, a.QuarantinedRevision = "", "", 0
 		}
-		if e.Fetch > 0 {
-			outcomes[i] = b.number(e, &a)
-		} else if outcomes[i] = e.compare(a); outcomes[i].Status == Accepted {
-			a = Applied{Revision: e.Revision, Operation: e.Operation, Digest: e.Digest, ObservationID: e.ID}
+		if e.ExternalID != "" {
+			applied[e.Key()] = a
 		}
-		applied[e.Key()] = a
 	}
 	return outcomes
 }
 
-// compare is the compare-and-set. A delete has the digest of nothing, which no document has.
-func (e *Element) compare(a Applied) Outcome {
+// quarantine records an element that breaks a rule. One that was fetched with the bytes of the last one is
+// the same observation.
+func (b *Batch) quarantine(e *Element, a *Applied) Outcome {
+	if b.Replays != "" {
+		return Outcome{Quarantined, b.Replays}
+	}
+	digest := ""
+	if e.FetchSeq > 0 {
+		if digest = catalog.Digest(e.Raw); digest == a.QuarantinedDigest {
+			return Outcome{Quarantined, a.QuarantinedID}
+		}
+	}
+	a.QuarantinedID, a.QuarantinedDigest = e.ID, digest
+	a.QuarantinedRevision = max(a.QuarantinedRevision, e.Revision)
+	return Outcome{Quarantined, e.ID}
+}
+
+// supersedes reports whether an element with this outcome makes those obsolete that are in the quarantine.
+func (o Outcome) supersedes() bool { return o.Status == Accepted || o.Status == Duplicate }
+
+// supersededRevision is the greatest revision in the quarantine that the element makes obsolete. The
+// quarantined answers of a provider have no revision of their own.
+func (e *Element) supersededRevision(a *Applied) int64 {
+	if e.FetchSeq > 0 || a.Redacted {
+		return math.MaxInt64
+	}
+	return a.Revision
+}
+
+// Superseded is what leaves the quarantine: the observations of an entity up to a revision, except those of
+// the batch that came after the element that was accepted.
+type Superseded struct {
+	Key      Key
+	Revision int64
+}
+
+// Superseded returns what leaves the quarantine, and the elements of the batch that stay. before and after
+// are what was applied before and after Fold.
+func (b *Batch) Superseded(outcomes []Outcome, before, after map[Key]Applied) (all []Superseded,
+	stay []ident.ObservationID) {
+	quarantined := make(map[Key][]ident.ObservationID)
+	for i := range b.Elements {
+		e := &b.Elements[i]
+		k, a := e.Key(), after[e.Key()]
+		switch {
+		case outcomes[i].Status == Quarantined:
+			quarantined[k] = append(quarantined[k], e.ID)
+		case outcomes[i].supersedes() && (before[k].QuarantinedID != "" || len(quarantined[k]) > 0):
+			all = append(all, Superseded{k, e.supersededRevision(&a)})
+			delete(quarantined, k)
+		}
+	}
+	for _, ids := range quarantined {
+		stay = append(stay, ids...)
+	}
+	return all, stay
+}
+
+// compareRevision is the compare-and-set of delivered revisions. A delete has the digest of no bytes, which
+// no document has.
+func (e *Element) compareRevision(a Applied) Outcome {
 	switch {
 	case e.Revision > a.Revision:
 		return Outcome{Accepted, e.ID}
@@ -63,32 +132,35 @@ func (e *Element) compare(a Applied) Outcome {
 	}
 }
 
-// number is the compare-and-set of what was fetched (contract, section 3 "Revision"): a fetch that began earlier than the
-// applied one changes nothing, an equal digest changes nothing but that number, and everything else is the next revision.
-// So a delete wins over fetches that began before it, even of an entity that nobody has seen.
-func (b *Batch) number(e *Element, a *Applied) Outcome {
-	e.Revision = max(a.Revision, 1) // of a stale one: the revision that it lost to
-	if e.Fetch < a.Fetch {
+// compareFetch is the compare-and-set of fetched entities. A fetch that began before the applied one changes
+// nothing, an equal digest changes only the fetch sequence number, and everything else is the next revision.
+// So a delete wins over fetches that began before it, even of an entity that was never seen.
+func (b *Batch) compareFetch(e *Element, a *Applied) Outcome {
+	e.Revision = max(a.Revision, 1) // a stale one shows the revision that it lost to
+	if e.FetchSeq < a.FetchSeq {
 		return Outcome{Stale, e.ID}
 	}
-	a.Fetch = e.Fetch
-	if e.Operation == catalog.Delete && a.Revision == 0 || e.Operation == a.Operation && e.Digest == a.Digest {
+	a.FetchSeq = e.FetchSeq
+	if e.Operation == catalog.Delete && a.Revision == 0 || e.Operation == a.Operation &&
+		e.Digest == a.Digest {
 		return Outcome{Duplicate, a.ObservationID}
 	}
 	e.Revision = a.Revision + 1
 	if e.Content != nil {
 		e.Document = catalog.Complete(e.Content, catalog.Identity{
-			ConnectionID: b.Source.ConnectionID, StoreID: b.Source.StoreID, ExternalID: e.ExternalID, Revision: e.Revision,
+			ConnectionID: b.Source.ConnectionID, StoreID: b.Source.StoreID, ExternalID: e.ExternalID,
+			Revision: e.Revision,
 		})
 	}
 	a.Revision, a.Operation, a.Digest, a.ObservationID = e.Revision, e.Operation, e.Digest, e.ID
 	return Outcome{Accepted, e.ID}
 }
 
-// State is the state in which an element is archived; ok is false when it is not. What is replayed lies in the archive
-// already, unless it was accepted, which makes it another observation.
-func (b *Batch) State(o Outcome) (state string, ok bool) {
-	if o.Status == Duplicate || b.Replays != "" && o.Status != Accepted {
+// State is the state in which an element is archived; ok is false when it is not archived. A replayed element
+// is archived already, unless it was accepted, which makes it another observation.
+func (b *Batch) State(e *Element, o Outcome) (state string, ok bool) {
+	if o.Status == Duplicate || o.Status == Quarantined && o.ObservationID != e.ID ||
+		b.Replays != "" && o.Status != Accepted {
 		return "", false
 	}
 	return string(o.Status), true

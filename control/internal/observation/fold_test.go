@@ -13,7 +13,7 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// drawn is an element of the model: small numbers, so that they meet.
+// drawn is a random element of the model. Its numbers are small, so that elements collide.
 type drawn struct {
 	Entity   catalog.Entity
 	External string
@@ -24,28 +24,33 @@ type drawn struct {
 func draw(t *rapid.T, i int) drawn {
 	name := fmt.Sprintf("element %d", i)
 	return drawn{
-		rapid.SampledFrom(catalog.Entities()).Draw(t, name+" entity"), rapid.SampledFrom([]string{"a", "b"}).Draw(t, name+" id"),
-		rapid.Int64Range(1, 4).Draw(t, name+" revision"), rapid.SampledFrom([]int{0, 1, 2, 9}).Draw(t, name+" content"),
+		rapid.SampledFrom(catalog.Entities()).Draw(t, name+" entity"),
+		rapid.SampledFrom([]string{"a", "b"}).Draw(t, name+" id"),
+		rapid.Int64Range(1, 4).Draw(t, name+" revision"), rapid.SampledFrom([]int{0, 1, 2, 9}).Draw(t,
+			name+" content"),
 	}
 }
 
 func (d drawn) text() []byte {
 	switch d.Content {
 	case 0:
-		return fmt.Appendf(nil, `{"entity":%q,"external_id":%q,"revision":%d,"operation":"delete"}`, d.Entity, d.External, d.Revision)
+		return fmt.Appendf(nil, `{"entity":%q,"external_id":%q,"revision":%d,"operation":"delete"}`, d.Entity,
+			d.External, d.Revision)
 	case 9:
-		return fmt.Appendf(nil, `{"entity":%q,"external_id":%q,"revision":%d}`, d.Entity, d.External, d.Revision)
+		return fmt.Appendf(nil, `{"entity":%q,"external_id":%q,"revision":%d}`, d.Entity,
+			d.External, d.Revision)
 	}
 	document := map[catalog.Entity]string{
 		catalog.Product:  `{"item":{"title":{"en":"%d"},"status":"active","taxonomy":[{"external_id":"a"},{"external_id":"b"},{"external_id":"a"}]},"variants":[{"external_id":"v"}]}`,
 		catalog.Category: `{"name":{"en":"%d"}}`,
 		catalog.Order:    `{"status":"%d","currency":"EUR","total":{"amount":"1","currency":"EUR"},"lines":[],"placed_at":"2026-01-01T00:00:00Z"}`,
 	}[d.Entity]
-	return fmt.Appendf(nil, `{"entity":%q,"external_id":%q,"revision":%d,"document":`+document+`}`, d.Entity, d.External, d.Revision, d.Content)
+	return fmt.Appendf(nil, `{"entity":%q,"external_id":%q,"revision":%d,"document":`+document+`}`, d.Entity,
+		d.External, d.Revision, d.Content)
 }
 
-// TestFoldIsTheSameInAnySplit folds drawn elements in one batch, and one by one, and compares both with a model that knows
-// nothing but what was accepted last.
+// TestFoldIsTheSameInAnySplit folds random elements in one batch and one by one, and compares both with a
+// model that knows only what was accepted last.
 func TestFoldIsTheSameInAnySplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		source := Source{ConnectionID: "con_1", StoreID: "str_1", Provider: ProviderCustom}
@@ -96,7 +101,7 @@ func checkEffects(t *rapid.T, b *Batch, outcomes []Outcome, refreshed map[string
 	known := catalog.NewTaxonomyID("con_1", "b")
 	locked := Locked{Nodes: map[catalog.TaxonomyID][]byte{}, Items: map[ident.ItemID]LockedItem{}}
 	for _, item := range plan.Items() {
-		locked.Items[item] = LockedItem{RefreshRevision: 100, Taxonomy: []catalog.TaxonomyID{known}}
+		locked.Items[item] = LockedItem{RefreshRevision: 100, TaxonomyIDs: []catalog.TaxonomyID{known}}
 	}
 	effects, err := plan.Effects(locked)
 	if err != nil {
@@ -108,7 +113,8 @@ func checkEffects(t *rapid.T, b *Batch, outcomes []Outcome, refreshed map[string
 	for _, a := range effects.Aggregates {
 		var body catalog.CatalogAggregate
 		if a.Body != nil {
-			if err := json.Unmarshal(a.Body, &body); err != nil || body.RefreshRevision != a.RefreshRevision || len(a.Taxonomy) != 2 || !a.Sellable {
+			if err := json.Unmarshal(a.Body, &body); err != nil ||
+				body.RefreshRevision != a.RefreshRevision || len(a.TaxonomyIDs) != 2 || !a.Sellable {
 				t.Fatalf("%+v, %v", a, err)
 			}
 		}
@@ -132,8 +138,10 @@ func checkEffects(t *rapid.T, b *Batch, outcomes []Outcome, refreshed map[string
 			}
 			return n
 		}
-		if a.RefreshRevision != want || count(effects.Tie) != ties || count(effects.Untie) != unties {
-			t.Fatalf("%s: revision %d, want %d; tied %v, untied %v", a.ItemID, a.RefreshRevision, want, effects.Tie, effects.Untie)
+		if a.RefreshRevision != want || count(effects.AddLinks) != ties ||
+			count(effects.RemoveLinks) != unties {
+			t.Fatalf("%s: revision %d, want %d; tied %v, untied %v", a.ItemID, a.RefreshRevision, want,
+				effects.AddLinks, effects.RemoveLinks)
 		}
 	}
 	if !slices.IsSorted(plan.Nodes()) {

@@ -7,7 +7,7 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// Status is what became of an element (contract, section 3 "Observation").
+// Status is what became of an element.
 type Status string
 
 // The closed set of statuses.
@@ -25,20 +25,20 @@ func Statuses() []Status {
 	return []Status{Accepted, Duplicate, Stale, Conflict, Quarantined, Rejected}
 }
 
-// The states in which a quarantined observation leaves the quarantine.
+// The states in which an observation leaves the quarantine.
 const (
 	StateReplayed   = "replayed"   // its content was accepted, as another observation
 	StateSuperseded = "superseded" // the entity had moved on
 )
 
-// Source is who delivers: a connection, its store and its provider.
+// Source is the connection that an observation comes from.
 type Source struct {
 	ConnectionID ident.ConnectionID
 	StoreID      ident.StoreID
 	Provider     string
 }
 
-// Result is what a connector hears of one element.
+// Result is what the connector is told of one element.
 type Result struct {
 	Index         int
 	Status        Status
@@ -51,12 +51,12 @@ type Result struct {
 type Element struct {
 	catalog.Observation
 	ID       ident.ObservationID
-	Sent     []byte // the exact bytes of the element
-	Document []byte // the canonical bytes of a sound upsert; nil otherwise
-	Digest   string // of Document, or of what a provider sent; empty for a quarantined one
-	// Fetch is the number that a fetch from a provider took before it began, 0 of what a custom connector delivered. Fold
-	// gives what was fetched its revision and its document.
-	Fetch int64
+	Raw      []byte // exact bytes of the element
+	Document []byte // canonical bytes of a valid upsert; nil otherwise
+	Digest   string // of Document or of what a provider sent; empty when quarantined
+	// FetchSeq is the sequence number that a fetch took before it began, 0 for delivered elements. Fold gives
+	// a fetched element its revision and its document.
+	FetchSeq int64
 }
 
 // Key names an entity of a connection.
@@ -68,23 +68,22 @@ type Key struct {
 // Key names the element's entity.
 func (e *Element) Key() Key { return Key{e.Entity, e.ExternalID} }
 
-// Batch is what one transaction does.
+// Batch is what one transaction applies.
 type Batch struct {
 	Source   Source
 	At       time.Time // when the elements were received; their ids carry it
 	Elements []Element
-	// Replays is the quarantined observation that the batch's only element was read from again.
+	// Replays is the quarantined observation that is read again as the only element.
 	Replays ident.ObservationID
 }
 
-// Keys returns the entities that sound elements name, each once, and the orders that a provider's quarantined ones name: one
-// that is redacted is not archived.
-func (b *Batch) Keys() []Key {
+// LockKeys returns the distinct entities to lock: those of all elements that name theirs.
+func (b *Batch) LockKeys() []Key {
 	seen := make(map[Key]bool, len(b.Elements))
 	keys := make([]Key, 0, len(b.Elements))
 	for i := range b.Elements {
 		e := &b.Elements[i]
-		if k := e.Key(); (e.Quarantined == nil || e.fetchedOrder()) && !seen[k] {
+		if k := e.Key(); e.ExternalID != "" && !seen[k] {
 			seen[k] = true
 			keys = append(keys, k)
 		}
@@ -92,11 +91,7 @@ func (b *Batch) Keys() []Key {
 	return keys
 }
 
-func (e *Element) fetchedOrder() bool {
-	return e.Fetch > 0 && e.Entity == catalog.Order && e.ExternalID != ""
-}
-
-// Snapshot is the canonical snapshot of an accepted custom observation (spec.md "Canonical snapshot").
+// Snapshot is the canonical snapshot of an accepted observation of a custom connection.
 type Snapshot struct {
 	ObservationID   ident.ObservationID
 	Provider        string
@@ -106,11 +101,11 @@ type Snapshot struct {
 	Revision        int64
 	Operation       catalog.Operation
 	ContentDigest   string
-	Document        []byte // nil of a delete
+	Document        []byte // nil for a delete
 }
 
-// Held is an observation in the quarantine.
-type Held struct {
+// QuarantinedObservation is an entry of the quarantine.
+type QuarantinedObservation struct {
 	ObservationID ident.ObservationID
 	Entity        catalog.Entity
 	ExternalID    string
@@ -119,8 +114,16 @@ type Held struct {
 	At            time.Time
 }
 
-// Page is a page of the quarantine, newest first. Cursor is empty on the last one.
+// InQuarantine is an observation that is in the quarantine.
+type InQuarantine struct {
+	Source Source
+	Key    Key
+	Reason string
+	Raw    []byte
+}
+
+// Page is a page of the quarantine, newest first. Cursor is empty on the last page.
 type Page struct {
-	Held   []Held
-	Cursor string
+	Observations []QuarantinedObservation
+	Cursor       string
 }

@@ -9,14 +9,16 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// Plan is what the accepted elements of a batch change beside the archive.
+// Plan is what the accepted elements of a batch change besides the archive.
 type Plan struct {
 	items []itemChange
-	// nodes are the categories that change, by their last accepted element: nil bytes are a deleted one.
+	// nodes are the changed categories with the document of their last accepted element, nil for a deleted
+	// one.
 	nodes map[catalog.TaxonomyID][]byte
 }
 
-// itemChange is a product's last accepted element, and how many were accepted: each raises the refresh_revision.
+// itemChange is a product's last accepted element and the number of accepted ones: each raises the
+// refresh_revision.
 type itemChange struct {
 	id       ident.ItemID
 	element  *Element
@@ -63,7 +65,7 @@ func taxonomyOf(e *Element) []catalog.TaxonomyID {
 	return TaxonomyOf(product)
 }
 
-// TaxonomyOf returns the nodes that an item hangs from, sorted, each once.
+// TaxonomyOf returns the distinct nodes of an item, sorted.
 func TaxonomyOf(a *catalog.CatalogAggregate) []catalog.TaxonomyID {
 	ids := make([]catalog.TaxonomyID, 0, len(a.Item.Taxonomy))
 	for i := range a.Item.Taxonomy {
@@ -73,13 +75,13 @@ func TaxonomyOf(a *catalog.CatalogAggregate) []catalog.TaxonomyID {
 	return slices.Compact(ids)
 }
 
-// Empty reports whether nothing but the archive and the entities changes.
+// Empty reports whether only the archive and the entities change.
 func (p *Plan) Empty() bool { return len(p.items) == 0 && len(p.nodes) == 0 }
 
-// ChangesTaxonomy reports whether a node changes: then the nodes are locked against everybody.
+// ChangesTaxonomy reports whether a node changes; then the nodes are locked exclusively.
 func (p *Plan) ChangesTaxonomy() bool { return len(p.nodes) > 0 }
 
-// Nodes returns the nodes that must be locked before anything is composed: those that change and those that items name.
+// Nodes returns the nodes to lock: those that change and those that items name.
 func (p *Plan) Nodes() []catalog.TaxonomyID {
 	ids := slices.Collect(maps.Keys(p.nodes))
 	for i := range p.items {
@@ -104,23 +106,23 @@ type Locked struct {
 	Items map[ident.ItemID]LockedItem
 }
 
-// LockedItem is what is known of an item; its zero value is an item that never was.
+// LockedItem is the stored state of an item; the zero value is an item that never existed.
 type LockedItem struct {
 	RefreshRevision int64
-	Taxonomy        []catalog.TaxonomyID
+	TaxonomyIDs     []catalog.TaxonomyID
 }
 
-// Aggregate is an item as it shall be. Document and Body are nil for a deleted one.
+// Aggregate is the new state of an item. Document and Body are nil for a deleted one.
 type Aggregate struct {
 	ItemID          ident.ItemID
 	RefreshRevision int64
 	Document        []byte
 	Body            []byte
-	Taxonomy        []catalog.TaxonomyID
+	TaxonomyIDs     []catalog.TaxonomyID
 	Sellable        bool
 }
 
-// Link ties an item to a node.
+// Link links an item to a node.
 type Link struct {
 	TaxonomyID catalog.TaxonomyID
 	ItemID     ident.ItemID
@@ -128,12 +130,12 @@ type Link struct {
 
 // Effects is what the store has to write.
 type Effects struct {
-	Aggregates []Aggregate
-	Nodes      map[catalog.TaxonomyID][]byte // those whose bytes change
-	Tie, Untie []Link
+	Aggregates            []Aggregate
+	Nodes                 map[catalog.TaxonomyID][]byte // those whose document changes
+	AddLinks, RemoveLinks []Link
 }
 
-// Effects composes what changes from what was locked.
+// Effects computes the writes from what was locked.
 func (p *Plan) Effects(l Locked) (Effects, error) {
 	out := Effects{Nodes: make(map[catalog.TaxonomyID][]byte)}
 	known := maps.Clone(l.Nodes)
@@ -153,17 +155,19 @@ func (p *Plan) Effects(l Locked) (Effects, error) {
 		if product, ok := change.element.Content.(*catalog.CatalogAggregate); ok {
 			a.Document = change.element.Document
 			a.Body = catalog.Compose(product, a.RefreshRevision, categories)
-			a.Taxonomy, a.Sellable = change.taxonomy, Sellable(product)
+			a.TaxonomyIDs, a.Sellable = change.taxonomy, Sellable(product)
 		}
 		out.Aggregates = append(out.Aggregates, a)
-		out.Tie = appendLinks(out.Tie, a.ItemID, a.Taxonomy, before.Taxonomy)
-		out.Untie = appendLinks(out.Untie, a.ItemID, before.Taxonomy, a.Taxonomy)
+		out.AddLinks = appendLinks(out.AddLinks, a.ItemID, a.TaxonomyIDs, before.TaxonomyIDs)
+		out.RemoveLinks = appendLinks(out.RemoveLinks, a.ItemID, before.TaxonomyIDs, a.TaxonomyIDs)
 	}
 	return out, nil
 }
 
-// Categories reads the documents of nodes, leaving out those that have none.
-func Categories(documents map[catalog.TaxonomyID][]byte) (map[catalog.TaxonomyID]*catalog.TaxonomyNodeDocument, error) {
+// Categories decodes the documents of nodes; nodes without a document are left out.
+func Categories(
+	documents map[catalog.TaxonomyID][]byte,
+) (map[catalog.TaxonomyID]*catalog.TaxonomyNodeDocument, error) {
 	out := make(map[catalog.TaxonomyID]*catalog.TaxonomyNodeDocument, len(documents))
 	for id, document := range documents {
 		if document == nil {
@@ -180,18 +184,18 @@ func Categories(documents map[catalog.TaxonomyID][]byte) (map[catalog.TaxonomyID
 	return out, nil
 }
 
-// appendLinks appends the links to the nodes of which that are not in but. Both are sorted.
-func appendLinks(links []Link, item ident.ItemID, of, but []catalog.TaxonomyID) []Link {
-	for _, id := range of {
-		if _, found := slices.BinarySearch(but, id); !found {
+// appendLinks appends links to the nodes ids that are not in except. Both are sorted.
+func appendLinks(links []Link, item ident.ItemID, ids, except []catalog.TaxonomyID) []Link {
+	for _, id := range ids {
+		if _, found := slices.BinarySearch(except, id); !found {
 			links = append(links, Link{id, item})
 		}
 	}
 	return links
 }
 
-// Sellable reports whether an item may be recommended when no engine does it: it is shown, and so is one of its variants.
-// What the provider said of availability is opaque and decides nothing.
+// Sellable reports whether an item may be recommended without an engine: it is active and a variant is not
+// hidden. The provider's availability text does not count.
 func Sellable(a *catalog.CatalogAggregate) bool {
 	return a.Item.Status == catalog.Active &&
 		slices.ContainsFunc(a.Variants, func(v catalog.Variant) bool { return v.Status != catalog.Hidden })

@@ -2,60 +2,49 @@ package observation
 
 import (
 	"context"
-	"log/slog"
-	"time"
 
-	"storefront.internal/shared/crashpoint"
+	"storefront.internal/shared/failpoint"
 	"storefront.internal/shared/ident"
 )
 
-// Served is what an edge serves of an item. Body is nil for a deleted one.
-type Served struct {
+// ServedItem is what edges serve of an item. Body is nil for a deleted one.
+type ServedItem struct {
 	ItemID          ident.ItemID
 	RefreshRevision int64
 	Body            []byte
 }
 
-// Hot is where edges look before they ask the store.
-type Hot interface {
-	// PutItems writes what is newer than what is there and returns how many were.
-	PutItems(ctx context.Context, c ident.ConnectionID, items []Served) (written int, err error)
+// ItemCache is Redis, where edges read items before they ask PostgreSQL.
+type ItemCache interface {
+	// PutItems writes items that are newer than the stored ones and returns how many it wrote.
+	PutItems(ctx context.Context, c ident.ConnectionID, items []ServedItem) (written int, err error)
 }
 
-// Aggregates is the store of what is served, and of the figures that are watched.
-type Aggregates interface {
-	Served(ctx context.Context, c ident.ConnectionID, items []ident.ItemID) ([]Served, error)
-	Figures(ctx context.Context) (Figures, error)
+// ItemStore reads what edges serve.
+type ItemStore interface {
+	ServedItems(ctx context.Context, c ident.ConnectionID, items []ident.ItemID) ([]ServedItem, error)
 }
 
-// Figures are counts of the store; those of rows are bounded.
-type Figures struct {
-	Quarantined int
-	Strays      int           // rows that found no day's partition
-	PushLag     time.Duration // age of the oldest push that is not done
-}
-
-// Publisher tells the edges' hot store what items look like, and watches how far it is.
+// Publisher writes items to the cache of the edges.
 type Publisher struct {
-	store   Aggregates
-	hot     Hot
+	store   ItemStore
+	cache   ItemCache
 	metrics *Metrics
-	logger  *slog.Logger
 }
 
 // NewPublisher returns a Publisher.
-func NewPublisher(store Aggregates, hot Hot, metrics *Metrics, logger *slog.Logger) *Publisher {
-	return &Publisher{store: store, hot: hot, metrics: metrics, logger: logger}
+func NewPublisher(store ItemStore, cache ItemCache, metrics *Metrics) *Publisher {
+	return &Publisher{store: store, cache: cache, metrics: metrics}
 }
 
-// Push writes the present state of items; it may be asked at any time and repeatedly.
+// Push writes the present state of items. It may be repeated at any time.
 func (p *Publisher) Push(ctx context.Context, c ident.ConnectionID, items []ident.ItemID) error {
-	served, err := p.store.Served(ctx, c, items)
-	crashpoint.Hit(crashpoint.ItemsRead)
+	served, err := p.store.ServedItems(ctx, c, items)
+	failpoint.Hit(failpoint.ItemsRead)
 	if err == nil {
 		var written int
-		if written, err = p.hot.PutItems(ctx, c, served); err == nil {
-			crashpoint.Hit(crashpoint.ItemsWritten)
+		if written, err = p.cache.PutItems(ctx, c, served); err == nil {
+			failpoint.Hit(failpoint.ItemsWritten)
 			p.metrics.pushes.WithLabelValues("written").Add(float64(written))
 			p.metrics.pushes.WithLabelValues("newer").Add(float64(len(served) - written))
 			return nil
@@ -63,36 +52,4 @@ func (p *Publisher) Push(ctx context.Context, c ident.ConnectionID, items []iden
 	}
 	p.metrics.pushes.WithLabelValues("failed").Add(float64(len(items)))
 	return err
-}
-
-// figuresEvery is how old the gauges of the store may be.
-const figuresEvery = 15 * time.Second
-
-// Run keeps the gauges until the context ends.
-func (p *Publisher) Run(ctx context.Context) error {
-	tick := time.NewTicker(figuresEvery)
-	defer tick.Stop()
-	for {
-		p.watch(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
-}
-
-func (p *Publisher) watch(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, figuresEvery)
-	defer cancel()
-	f, err := p.store.Figures(ctx)
-	if err != nil {
-		if ctx.Err() == nil {
-			p.logger.Warn("the catalog's figures cannot be read", "error", err.Error())
-		}
-		return
-	}
-	p.metrics.quarantine.Set(float64(f.Quarantined))
-	p.metrics.strays.Set(float64(f.Strays))
-	p.metrics.waiting.Set(f.PushLag.Seconds())
 }

@@ -9,39 +9,49 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// Store is where observations and what they change live. Each method is one transaction.
+// Store applies observations.
 type Store interface {
-	// Apply folds a batch over what is applied and writes all that follows. It returns an outcome for each element. A
-	// batch that replays returns not_found when the replayed observation has left the quarantine.
+	// Apply folds a batch over the applied revisions and writes everything that follows. It returns an
+	// outcome for each element, or not_found when the observation that the batch replays has left the
+	// quarantine.
 	Apply(ctx context.Context, b *Batch) ([]Outcome, error)
-	// Snapshot returns not_found for what is not an accepted observation of a custom connection.
+	// RequestFetch enqueues the fetch of a provider's entity, which has this observation in the quarantine.
+	RequestFetch(ctx context.Context, c ident.ConnectionID, key Key, id ident.ObservationID) error
+}
+
+// Archive reads archived observations.
+type Archive interface {
+	// Snapshot returns not_found for anything but an accepted observation of a custom connection.
 	Snapshot(ctx context.Context, id ident.ObservationID) (Snapshot, error)
 	// Raw returns the archived body of an accepted observation of a provider's connection, or not_found.
 	Raw(ctx context.Context, id ident.ObservationID) ([]byte, error)
-	// Quarantine reads a page, newest first, of what is older than the id; empty starts at the newest. A connection that
-	// is not there is not_found.
-	Quarantine(ctx context.Context, c ident.ConnectionID, before ident.ObservationID, limit int) ([]Held, error)
-	// Quarantined returns a quarantined observation's source and the exact bytes of its element, or not_found.
-	Quarantined(ctx context.Context, c ident.ConnectionID, id ident.ObservationID) (Source, []byte, error)
+	// Quarantine reads a page of observations older than the id, newest first; an empty id starts at the
+	// newest. It returns not_found for a connection that does not exist.
+	Quarantine(ctx context.Context, c ident.ConnectionID, before ident.ObservationID,
+		limit int) ([]QuarantinedObservation, error)
+	// Quarantined returns an observation that is in the quarantine, or not_found.
+	Quarantined(ctx context.Context, c ident.ConnectionID, id ident.ObservationID) (InQuarantine, error)
 }
 
 // pageSize is the length of a page of the quarantine.
 const pageSize = 100
 
-// Service is the use case.
+// Service applies delivered observations and reads archived ones.
 type Service struct {
 	store   Store
+	archive Archive
 	metrics *Metrics
 	now     func() time.Time
 }
 
 // New returns a Service.
-func New(store Store, metrics *Metrics, now func() time.Time) *Service {
-	return &Service{store: store, metrics: metrics, now: now}
+func New(store Store, archive Archive, metrics *Metrics, now func() time.Time) *Service {
+	return &Service{store: store, archive: archive, metrics: metrics, now: now}
 }
 
-// Deliver is operation 4: a result for each element of the body, in its order. Errors are faults: those of catalog.Split,
-// with which nothing is stored, and service_unavailable, with which nothing may be: then the same body may be sent again.
+// Deliver returns a result for each element of the body, in order. Its errors are those of catalog.Split,
+// which stores nothing, and service_unavailable, after which the elements may or may not be stored: the same
+// body may be sent again.
 func (s *Service) Deliver(ctx context.Context, from Source, body []byte) ([]Result, error) {
 	sent, err := catalog.Split(body)
 	if err != nil {
@@ -67,20 +77,21 @@ func (s *Service) Deliver(ctx context.Context, from Source, body []byte) ([]Resu
 			return nil, err
 		}
 		for n, outcome := range outcomes {
-			results[positions[n]].tell(&b.Elements[n], outcome)
+			results[positions[n]].set(&b.Elements[n], outcome)
 		}
 	}
 	s.metrics.delivered(b, results, s.now().Sub(began))
 	return results, nil
 }
 
-// add completes an observation and gives it its id.
+// add appends an observation with a new id.
 func (b *Batch) add(o catalog.Observation, sent []byte) {
-	e := Element{Observation: o, Sent: sent, ID: ident.ObservationID(ident.RandomAt(ident.Observation, b.At))}
+	e := Element{Observation: o, Raw: sent, ID: ident.ObservationID(ident.RandomAt(ident.Observation, b.At))}
 	if o.Quarantined == nil {
 		if o.Content != nil {
 			e.Document = catalog.Complete(o.Content, catalog.Identity{
-				ConnectionID: b.Source.ConnectionID, StoreID: b.Source.StoreID, ExternalID: o.ExternalID, Revision: o.Revision,
+				ConnectionID: b.Source.ConnectionID, StoreID: b.Source.StoreID, ExternalID: o.ExternalID,
+				Revision: o.Revision,
 			})
 		}
 		e.Digest = catalog.Digest(e.Document)
@@ -88,7 +99,7 @@ func (b *Batch) add(o catalog.Observation, sent []byte) {
 	b.Elements = append(b.Elements, e)
 }
 
-// entityID is our id of what the element is about, as far as it says so.
+// entityID is our id of the element's entity, "" when the element does not name it.
 func entityID(c ident.ConnectionID, o *catalog.Observation) string {
 	if o.Entity == "" || o.ExternalID == "" {
 		return ""
@@ -96,57 +107,75 @@ func entityID(c ident.ConnectionID, o *catalog.Observation) string {
 	return o.Entity.ID(c, o.ExternalID)
 }
 
-func (r *Result) tell(e *Element, o Outcome) {
+func (r *Result) set(e *Element, o Outcome) {
 	r.Status, r.ObservationID = o.Status, o.ObservationID
 	if o.Status == Quarantined {
 		r.Reason = e.Quarantined.String()
 	}
 }
 
-// Snapshot is operation 10.
+// Snapshot returns a canonical snapshot.
 func (s *Service) Snapshot(ctx context.Context, id ident.ObservationID) (Snapshot, error) {
-	return s.store.Snapshot(ctx, id)
+	return s.archive.Snapshot(ctx, id)
 }
 
-// Raw is operation 11.
+// Raw returns an archived raw body.
 func (s *Service) Raw(ctx context.Context, id ident.ObservationID) ([]byte, error) {
-	return s.store.Raw(ctx, id)
+	return s.archive.Raw(ctx, id)
 }
 
-// Quarantine is the reading half of E8. The cursor is empty or that of a page.
+// Quarantine returns a page of the quarantine. The cursor is empty or that of a page.
 func (s *Service) Quarantine(ctx context.Context, c ident.ConnectionID, cursor string) (Page, error) {
 	if cursor != "" && !ident.Valid(ident.Observation, cursor) {
 		return Page{}, fault.New(fault.InvalidRequest, "The cursor is not one of a page.")
 	}
-	held, err := s.store.Quarantine(ctx, c, ident.ObservationID(cursor), pageSize+1)
+	held, err := s.archive.Quarantine(ctx, c, ident.ObservationID(cursor), pageSize+1)
 	if err != nil {
 		return Page{}, err
 	}
 	if len(held) <= pageSize {
-		return Page{Held: held}, nil
+		return Page{Observations: held}, nil
 	}
-	return Page{Held: held[:pageSize], Cursor: string(held[pageSize-1].ObservationID)}, nil
+	return Page{Observations: held[:pageSize], Cursor: string(held[pageSize-1].ObservationID)}, nil
 }
 
-// Replay is the writing half of E8: the element is read again by today's rules and compared again. Accepted, it is
-// another observation; whatever else it is but quarantined, it leaves the quarantine.
+// Replay reads a quarantined element again by the present rules and compares it again. An accepted one
+// becomes another observation; unless it is quarantined again, the element leaves the quarantine. What a
+// provider returned is fetched again, and leaves the quarantine when the entity is accepted.
 func (s *Service) Replay(ctx context.Context, c ident.ConnectionID, id ident.ObservationID) (Result, error) {
-	source, sent, err := s.store.Quarantined(ctx, c, id)
+	q, err := s.archive.Quarantined(ctx, c, id)
 	if err != nil {
 		return Result{}, err
 	}
-	b := &Batch{Source: source, At: s.now(), Replays: id}
-	o := catalog.ReadObservation(sent)
-	if o.Rejected != "" { // it could be read once
+	if q.Source.Provider != ProviderCustom {
+		return s.fetchAgain(ctx, &q, id)
+	}
+	b := &Batch{Source: q.Source, At: s.now(), Replays: id}
+	o := catalog.ReadObservation(q.Raw)
+	if o.Rejected != "" { // it could be read before
 		return Result{}, fault.New(fault.InternalError, "")
 	}
-	b.add(o, sent)
+	b.add(o, q.Raw)
 	outcomes, err := s.store.Apply(ctx, b)
 	if err != nil {
 		return Result{}, err
 	}
 	r := Result{EntityID: entityID(c, &o)}
-	r.tell(&b.Elements[0], outcomes[0])
+	r.set(&b.Elements[0], outcomes[0])
 	s.metrics.replayed(r.Status)
 	return r, nil
+}
+
+// fetchAgain asks for the fetch of the entity of a provider's observation, which stays in the quarantine
+// until the fetch is accepted.
+func (s *Service) fetchAgain(ctx context.Context, q *InQuarantine, id ident.ObservationID) (Result, error) {
+	if q.Key.ExternalID == "" {
+		return Result{}, fault.New(fault.NotFound, "The observation names no entity to fetch again.")
+	}
+	if err := s.store.RequestFetch(ctx, q.Source.ConnectionID, q.Key, id); err != nil {
+		return Result{}, err
+	}
+	s.metrics.replayed(Quarantined)
+	return Result{Status: Quarantined, ObservationID: id, Reason: q.Reason,
+		EntityID: q.Key.Entity.ID(q.Source.ConnectionID, q.Key.ExternalID)}, nil
 }

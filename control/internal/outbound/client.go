@@ -11,38 +11,49 @@ import (
 	"time"
 )
 
-// Bounds of a request where the configuration says nothing.
+// Defaults of Config.
 const (
 	DefaultTimeout = 10 * time.Second
-	DefaultMaxBody = 16 << 20 // contract, section 1 "Body limits": provider answers
+	DefaultMaxBody = 16 << 20
 )
 
-// Config bounds a client. The zero value is what production wants.
-type Config struct {
-	Timeout time.Duration // of a request with its answer's body; 0: DefaultTimeout
-	MaxBody int64         // of an answer, decompressed; 0: DefaultMaxBody
+// Bounds of a response by the kind of its call, for Request.MaxBody.
+const (
+	MaxPart  = DefaultMaxBody // a part of an export, which holds whole entities
+	MaxPage  = 4 << 20        // a page of a listing, or a product or an order
+	MaxSmall = 1 << 20        // a category, categories, a shop, subscriptions
+)
 
-	// Open are networks that may be called in plain http, on any port and by address, for the local stack and tests. New
-	// refuses them when Production is set.
-	Open       []netip.Prefix
-	Production bool
+// Config configures a client. Production uses the zero value and Production.
+type Config struct {
+	Timeout time.Duration // of a request with the body of its response; 0: DefaultTimeout
+	MaxBody int64         // of any response, decompressed; 0: DefaultMaxBody
+
+	Budget  int64    // bytes of all responses that are read or decoded at a time; 0: DefaultBudget
+	Metrics *Metrics // nil: none
+
+	// AllowedNetworks may be called by plain http, at any port and by address: for the local stack and tests.
+	// New refuses them when Production is set.
+	AllowedNetworks []netip.Prefix
+	Production      bool
 
 	Resolver *net.Resolver // nil: the system's
 	TLS      *tls.Config   // nil: the system's roots
 }
 
-// Client sends requests through the guard. It may be used by any number of goroutines.
+// Client sends requests to hosts that the guard allows. It is safe for concurrent use.
 type Client struct {
 	guard   guard
 	http    *http.Client
 	timeout time.Duration
 	maxBody int64
+	budget  *budget
 }
 
 // New returns a client, or an error for a configuration that production must not have.
 func New(cfg Config) (*Client, error) {
-	if cfg.Production && (len(cfg.Open) > 0 || cfg.TLS != nil || cfg.Resolver != nil) {
-		return nil, errors.New("outbound: networks, roots and resolvers of tests are not for production")
+	if cfg.Production && (len(cfg.AllowedNetworks) > 0 || cfg.TLS != nil || cfg.Resolver != nil) {
+		return nil, errors.New("outbound: allowed networks, TLS roots and resolvers are for tests only")
 	}
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = DefaultTimeout
@@ -50,16 +61,18 @@ func New(cfg Config) (*Client, error) {
 	if cfg.MaxBody <= 0 {
 		cfg.MaxBody = DefaultMaxBody
 	}
-	c := &Client{guard: guard{deny: denied(), open: cfg.Open}, timeout: cfg.Timeout, maxBody: cfg.MaxBody}
-	dialer := &net.Dialer{Timeout: min(cfg.Timeout, 5*time.Second), Resolver: cfg.Resolver, Control: c.guard.control}
+	c := &Client{guard: newGuard(cfg.AllowedNetworks), timeout: cfg.Timeout,
+		maxBody: cfg.MaxBody, budget: newBudget(cfg.Budget, cfg.Metrics)}
+	dialer := &net.Dialer{Timeout: min(cfg.Timeout, 5*time.Second), Resolver: cfg.Resolver,
+		Control: c.guard.control}
 	c.http = &http.Client{
 		Transport: &http.Transport{
-			Proxy:                  nil, // one of the environment would dial in our place
+			Proxy:                  nil, // a proxy would dial without our checks
 			DialContext:            dialer.DialContext,
 			TLSClientConfig:        cfg.TLS,
 			TLSHandshakeTimeout:    min(cfg.Timeout, 5*time.Second),
 			ForceAttemptHTTP2:      true,
-			DisableCompression:     true, // decompressed here, under a cap
+			DisableCompression:     true, // decompressed here, up to MaxBody
 			MaxIdleConns:           256,
 			MaxIdleConnsPerHost:    16,
 			IdleConnTimeout:        60 * time.Second,
@@ -70,39 +83,43 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// Close ends idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Check reports whether requests to the URL would pass the guard's first half. Nothing is resolved.
-func (c *Client) Check(url string) error {
-	_, err := c.guard.check(url)
-	return err
-}
-
-// Request is one call. The header and the body are sent as they are.
+// Request is one call. Header and body are sent as they are.
 type Request struct {
 	Method string
 	URL    string
 	Header http.Header
 	Body   []byte
 
-	// Part asks for a part of the body alone, so that a body over the cap can be read piece by piece. nil: the whole.
-	Part *Part
+	MaxBody int64 // of the response, decompressed; 0: that of the client, which it cannot exceed
+
+	// Range asks for a part of the body alone, so that a body over the cap can be read piece by piece.
+	// nil: the whole.
+	Range *ByteRange
 }
 
-// Part is a piece of a body, in bytes.
-type Part struct{ Offset, Length int64 }
+// ByteRange is a part of a body.
+type ByteRange struct{ Offset, Length int64 }
 
-// Answer is a complete answer: of whatever status but a redirect.
-type Answer struct {
+// Response is a complete response with any status but a redirect.
+type Response struct {
 	Status int
 	Header http.Header
 	Body   []byte // decompressed
-	End    bool   // of a request for a part: the body ends with it
+	EOF    bool   // of a request for a range: it is the last one
+
+	reserved reservation
 }
 
-// Do sends a request once and reads the answer. The error is an *Error.
-func (c *Client) Do(ctx context.Context, r Request) (*Answer, error) {
+// Release gives the bytes of the body back to the client's budget. The caller calls it once the body is
+// decoded, and before it waits for anything; a second call does nothing.
+func (a *Response) Release() { a.reserved.shrink(0) }
+
+// Do sends a request once and reads the response. The error is an *Error. The caller calls Release on the
+// response.
+func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	u, err := c.guard.check(r.URL)
 	if err != nil {
 		return nil, err
@@ -111,15 +128,15 @@ func (c *Client) Do(ctx context.Context, r Request) (*Answer, error) {
 	defer cancel()
 	req, err := http.NewRequestWithContext(bounded, r.Method, u.String(), bytes.NewReader(r.Body))
 	if err != nil {
-		return nil, &Error{Reason: InvalidCall}
+		return nil, &Error{Reason: InvalidRequest}
 	}
 	if r.Header != nil {
 		req.Header = r.Header.Clone()
 	}
-	if r.Part == nil {
+	if r.Range == nil {
 		req.Header.Set("Accept-Encoding", "gzip")
 	} else {
-		r.Part.ask(req.Header)
+		r.Range.setHeader(req.Header)
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
@@ -129,13 +146,19 @@ func (c *Client) Do(ctx context.Context, r Request) (*Answer, error) {
 	if res.StatusCode >= 300 && res.StatusCode < 400 {
 		return nil, &Error{Reason: Redirected}
 	}
-	a := &Answer{Status: res.StatusCode, Header: res.Header}
-	if r.Part != nil && a.Status < 300 {
-		err = c.readPart(a, res, *r.Part)
+	a := &Response{Status: res.StatusCode, Header: res.Header, reserved: reservation{budget: c.budget}}
+	most := c.maxBody
+	if r.MaxBody > 0 {
+		most = min(most, r.MaxBody)
+	}
+	if r.Range != nil && a.Status < 300 {
+		part := ByteRange{Offset: r.Range.Offset, Length: min(r.Range.Length, most)}
+		err = a.readPart(bounded, res, part)
 	} else {
-		err = c.readWhole(a, res)
+		err = a.readWhole(bounded, res, most)
 	}
 	if err != nil {
+		a.Release()
 		return nil, failure(ctx, err)
 	}
 	return a, nil

@@ -47,7 +47,9 @@ func reason(err error) Reason {
 
 func TestProductionTakesNoTestSettings(t *testing.T) {
 	t.Parallel()
-	for _, cfg := range []Config{{Production: true, Open: local()}, {Production: true, TLS: &tls.Config{MinVersion: tls.VersionTLS13}}, {Production: true, Resolver: &net.Resolver{}}} {
+	for _, cfg := range []Config{{Production: true, AllowedNetworks: local()},
+		{Production: true, TLS: &tls.Config{MinVersion: tls.VersionTLS13}},
+		{Production: true, Resolver: &net.Resolver{}}} {
 		if _, err := New(cfg); err == nil {
 			t.Errorf("%+v is taken", cfg)
 		}
@@ -57,12 +59,12 @@ func TestProductionTakesNoTestSettings(t *testing.T) {
 	}
 }
 
-// TestRebinding resolves a name of the public form to addresses of this machine: at once, and after a public one.
+// TestRebinding resolves a public name to addresses of this machine, at once and after a public one.
 func TestRebinding(t *testing.T) {
 	t.Parallel()
 	var reached atomic.Int32
 	listener, err := net.Listen("tcp4", "127.0.0.1:443")
-	if err == nil { // where the test may listen there, an attempt would be seen
+	if err == nil { // a test that may listen there sees attempts
 		go func() {
 			for {
 				conn, err := listener.Accept()
@@ -75,11 +77,12 @@ func TestRebinding(t *testing.T) {
 		}()
 		defer listener.Close()
 	}
-	for _, answers := range [][]string{{"127.0.0.1"}, {"10.1.2.3"}, {"169.254.169.254"}, {"127.0.0.1", "127.0.0.1"}, {"0.0.0.0"}, {"100.64.0.1"}} {
+	for _, answers := range [][]string{{"127.0.0.1"}, {"10.1.2.3"}, {"169.254.169.254"},
+		{"127.0.0.1", "127.0.0.1"}, {"0.0.0.0"}, {"100.64.0.1"}} {
 		c := client(t, Config{Resolver: stub(t, answers), Timeout: 3 * time.Second})
 		for range 2 {
 			_, err = c.Do(t.Context(), Request{Method: http.MethodGet, URL: "https://shop.example.org/"})
-			if reason(err) != Forbidden {
+			if reason(err) != AddressForbidden {
 				t.Errorf("resolved to %v: %v", answers, err)
 			}
 		}
@@ -89,7 +92,7 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// stub is a resolver that gives the addresses in turn, one per look-up.
+// stub is a resolver that returns the addresses in turn, one for each lookup.
 func stub(t *testing.T, answers []string) *net.Resolver {
 	t.Helper()
 	conn, err := net.ListenPacket("udp4", "127.0.0.1:0")
@@ -117,7 +120,7 @@ func stub(t *testing.T, answers []string) *net.Resolver {
 	}}
 }
 
-// reply answers a question of DNS (RFC 1035): with one address to one for A, with nothing to any other.
+// reply answers a DNS query (RFC 1035): an A query with one address, others with none.
 func reply(query []byte, address string) (out []byte, answered bool) {
 	end := 12
 	for end < len(query) && query[end] != 0 {
@@ -136,14 +139,15 @@ func reply(query []byte, address string) (out []byte, answered bool) {
 }
 
 func TestProxyOfTheEnvironment(t *testing.T) {
-	// Not parallel: the environment is the process's.
+	// Not parallel: it changes the environment.
 	proxied := false
 	proxy := serve(t, func(http.ResponseWriter, *http.Request) { proxied = true })
 	t.Setenv("HTTP_PROXY", proxy)
 	t.Setenv("HTTPS_PROXY", proxy)
 	t.Setenv("ALL_PROXY", proxy)
 	url := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") })
-	if _, err := client(t, Config{Open: local()}).Do(t.Context(), Request{Method: http.MethodGet, URL: url}); err != nil || proxied {
+	if _, err := client(t, Config{AllowedNetworks: local()}).Do(t.Context(),
+		Request{Method: http.MethodGet, URL: url}); err != nil || proxied {
 		t.Errorf("%v, proxied %v", err, proxied)
 	}
 }
@@ -164,22 +168,31 @@ func TestAnswers(t *testing.T) {
 		want   Reason
 		read   string
 	}{
-		"plain":                  {nil, "hello", 200, "", "hello"},
-		"error status":           {nil, "no", 500, "", "no"},
-		"gzip":                   {map[string]string{"Content-Encoding": "gzip"}, packed("hello"), 200, "", "hello"},
-		"identity":               {map[string]string{"Content-Encoding": "identity"}, "hello", 200, "", "hello"},
-		"at the cap":             {nil, strings.Repeat("x", 1000), 200, "", strings.Repeat("x", 1000)},
-		"over the cap":           {nil, strings.Repeat("x", 1001), 200, TooLarge, ""},
-		"over it decompressed":   {map[string]string{"Content-Encoding": "gzip"}, packed(strings.Repeat("x", 100_000)), 200, TooLarge, ""},
-		"an error over the cap":  {nil, strings.Repeat("x", 5000), 500, TooLarge, ""},
-		"broken gzip":            {map[string]string{"Content-Encoding": "gzip"}, "hello", 200, BadEncoding, ""},
-		"gzip cut":               {map[string]string{"Content-Encoding": "gzip"}, packed(strings.Repeat("xyz", 100))[:20], 200, Truncated, ""},
-		"gzip twice":             {map[string]string{"Content-Encoding": "gzip, gzip"}, packed(packed("x")), 200, BadEncoding, ""},
-		"deflate":                {map[string]string{"Content-Encoding": "deflate"}, "x", 200, BadEncoding, ""},
-		"redirect to metadata":   {map[string]string{"Location": "http://169.254.169.254/"}, "", 302, Redirected, ""},
-		"redirect to the public": {map[string]string{"Location": "https://shop.example.org/"}, "", 308, Redirected, ""},
-		"redirect to nowhere":    {nil, "", 301, Redirected, ""},
-		"not modified":           {nil, "", 304, Redirected, ""},
+		"plain":        {nil, "hello", 200, "", "hello"},
+		"error status": {nil, "no", 500, "", "no"},
+		"gzip": {map[string]string{"Content-Encoding": "gzip"}, packed("hello"), 200, "",
+			"hello"},
+		"identity": {map[string]string{"Content-Encoding": "identity"}, "hello", 200, "",
+			"hello"},
+		"at the cap":   {nil, strings.Repeat("x", 1000), 200, "", strings.Repeat("x", 1000)},
+		"over the cap": {nil, strings.Repeat("x", 1001), 200, TooLarge, ""},
+		"over it decompressed": {map[string]string{"Content-Encoding": "gzip"},
+			packed(strings.Repeat("x", 100_000)), 200, TooLarge, ""},
+		"an error over the cap": {nil, strings.Repeat("x", 5000), 500, TooLarge, ""},
+		"broken gzip": {map[string]string{"Content-Encoding": "gzip"}, "hello", 200, BadEncoding,
+			""},
+		"gzip cut": {map[string]string{"Content-Encoding": "gzip"},
+			packed(strings.Repeat("xyz", 100))[:20], 200, Truncated, ""},
+		"gzip twice": {map[string]string{"Content-Encoding": "gzip, gzip"}, packed(packed("x")),
+			200, BadEncoding, ""},
+		"deflate": {map[string]string{"Content-Encoding": "deflate"}, "x", 200, BadEncoding,
+			""},
+		"redirect to metadata": {map[string]string{"Location": "http://169.254.169.254/"}, "", 302,
+			Redirected, ""},
+		"redirect to the public": {map[string]string{"Location": "https://shop.example.org/"}, "", 308,
+			Redirected, ""},
+		"redirect to nowhere": {nil, "", 301, Redirected, ""},
+		"not modified":        {nil, "", 304, Redirected, ""},
 	} {
 		url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			for k, v := range c.header {
@@ -188,14 +201,15 @@ func TestAnswers(t *testing.T) {
 			w.WriteHeader(c.status)
 			fmt.Fprint(w, c.body)
 		})
-		a, err := client(t, Config{Open: local(), MaxBody: 1000}).Do(t.Context(), Request{Method: http.MethodGet, URL: url})
+		a, err := client(t, Config{AllowedNetworks: local(), MaxBody: 1000}).Do(t.Context(),
+			Request{Method: http.MethodGet, URL: url})
 		if reason(err) != c.want || err == nil && (string(a.Body) != c.read || a.Status != c.status) {
 			t.Errorf("%s: %+v, %v", name, a, err)
 		}
 	}
 }
 
-// TestEndless stops reading at the cap: of bytes, and of what few bytes decompress to.
+// TestEndless tests endless bodies: reading stops at the limit, of bytes and of decompressed bytes.
 func TestEndless(t *testing.T) {
 	t.Parallel()
 	for _, coding := range []string{"", "gzip"} {
@@ -211,13 +225,15 @@ func TestEndless(t *testing.T) {
 				}
 			}
 		})
-		if _, err := client(t, Config{Open: local(), MaxBody: 1 << 20, Timeout: 5 * time.Second}).Do(t.Context(), Request{Method: http.MethodGet, URL: url}); reason(err) != TooLarge {
+		if _, err := client(t,
+			Config{AllowedNetworks: local(), MaxBody: 1 << 20, Timeout: time.Minute}).Do(t.Context(),
+			Request{Method: http.MethodGet, URL: url}); reason(err) != TooLarge {
 			t.Errorf("coding %q: %v", coding, err)
 		}
 	}
 }
 
-// TestFailures names what kept an answer from coming, and says nothing of the request.
+// TestFailures tests the reason of each failure; errors say nothing of the request.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	const canary = "canary-8731"
@@ -251,27 +267,31 @@ func TestFailures(t *testing.T) {
 		want Reason
 	}{
 		"refused":      {closed.URL, Unreachable},
-		"certificate":  {secure.URL, Untrusted},
+		"certificate":  {secure.URL, BadCertificate},
 		"no HTTP":      {raw("SSH-2.0-" + canary + "\r\n"), Disconnected},
 		"closed":       {raw(""), Disconnected},
 		"half an head": {raw("HTTP/1.1 200 OK\r\nContent-"), Disconnected},
 		"half a body":  {raw("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + canary), Truncated},
-		"half a chunk": {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n" + canary), Truncated},
-		"huge head":    {raw("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("y", 100_000) + "\r\n\r\n"), Disconnected},
-		"slow":         {serve(t, func(http.ResponseWriter, *http.Request) { <-hang }), TimedOut},
+		"half a chunk": {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n" + canary),
+			Truncated},
+		"huge head": {raw("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("y", 100_000) + "\r\n\r\n"),
+			Disconnected},
+		"slow": {serve(t, func(http.ResponseWriter, *http.Request) { <-hang }), TimedOut},
 		"slow body": {serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, "x")
 			_ = http.NewResponseController(w).Flush()
 			<-hang
 		}), TimedOut},
-		"forbidden": {"https://user:" + canary + "@shop.example.org/", Forbidden},
+		"forbidden": {"https://user:" + canary + "@shop.example.org/", AddressForbidden},
 	} {
 		header := http.Header{"Authorization": {"Bearer " + canary}}
-		patience := time.Minute // a busy machine is no reason
+		timeout := time.Minute // a busy machine must not fail the test
 		if c.want == TimedOut {
-			patience = 300 * time.Millisecond
+			timeout = 300 * time.Millisecond
 		}
-		_, err := client(t, Config{Open: local(), Timeout: patience}).Do(t.Context(), Request{Method: http.MethodPost, URL: c.url + "?q=" + canary, Header: header, Body: []byte(canary)})
+		_, err := client(t, Config{AllowedNetworks: local(), Timeout: timeout}).Do(t.Context(),
+			Request{Method: http.MethodPost, URL: c.url + "?q=" + canary, Header: header,
+				Body: []byte(canary)})
 		if reason(err) != c.want {
 			t.Errorf("%s: %q (%v), want %q", name, reason(err), err, c.want)
 		}
@@ -279,14 +299,18 @@ func TestFailures(t *testing.T) {
 			t.Errorf("%s: the error says too much: %v", name, err)
 		}
 	}
-	for _, r := range []Request{{Method: "GE T", URL: "https://shop.example.org/"}, {Method: "GET", URL: closed.URL, Header: http.Header{"X": {"a\r\nb" + canary}}}} {
-		if _, err := client(t, Config{Open: local()}).Do(t.Context(), r); err == nil || strings.Contains(fmt.Sprintf("%#v", err), canary) {
+	for _, r := range []Request{{Method: "GE T", URL: "https://shop.example.org/"},
+		{Method: "GET", URL: closed.URL, Header: http.Header{"X": {"a\r\nb" + canary}}}} {
+		if _, err := client(t, Config{AllowedNetworks: local()}).Do(t.Context(), r); err == nil ||
+			strings.Contains(fmt.Sprintf("%#v", err), canary) {
 			t.Errorf("%+v: %v", r, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := client(t, Config{Open: local()}).Do(ctx, Request{Method: http.MethodGet, URL: closed.URL}); reason(err) != Cancelled || !errors.Is(err, context.Canceled) {
+	if _, err := client(t, Config{AllowedNetworks: local()}).Do(ctx,
+		Request{Method: http.MethodGet, URL: closed.URL}); reason(err) != Cancelled ||
+		!errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }

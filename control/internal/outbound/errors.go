@@ -10,33 +10,35 @@ import (
 	"time"
 )
 
-// Reason says why there is no answer. Reasons are never renamed: they are shown in a run's state and label metrics.
+// Reason says why there is no response. Reasons are never renamed: the state of a run shows them and they
+// label metrics.
 type Reason string
 
 // The closed set of reasons.
 const (
-	Forbidden     Reason = "address_forbidden" // the URL or the address behind it is none that may be called
-	InvalidCall   Reason = "invalid_request"   // the request itself cannot be sent
-	Unresolved    Reason = "name_not_resolved"
-	Unreachable   Reason = "unreachable"
-	Untrusted     Reason = "certificate"
-	TimedOut      Reason = "timeout"
-	Redirected    Reason = "redirect"
-	TooLarge      Reason = "too_large"       // the answer, or what it decompresses to
-	BadEncoding   Reason = "content_coding"  // other than gzip, or broken
-	Truncated     Reason = "truncated"       // the answer ended early
-	BadPartial    Reason = "content_range"   // a part of the body that was not asked for
-	Disconnected  Reason = "disconnected"    // the connection broke, or spoke no HTTP
-	Cancelled     Reason = "cancelled"       // by the caller
-	Busy          Reason = "store_throttled" // the gate: the store's calls are used up for now
-	ReadyTooLate  Reason = "store_busy"      // the gate: too many calls of the store are under way
-	unknownReason Reason = "unknown"
+	AddressForbidden Reason = "address_forbidden" // the URL or its address may not be called
+	InvalidRequest   Reason = "invalid_request"   // the request cannot be sent
+	NameNotResolved  Reason = "name_not_resolved"
+	Unreachable      Reason = "unreachable"
+	BadCertificate   Reason = "certificate"
+	TimedOut         Reason = "timeout"
+	Redirected       Reason = "redirect"
+	TooLarge         Reason = "too_large"       // the response, or what it decompresses to
+	BadEncoding      Reason = "content_coding"  // not gzip, or broken
+	Truncated        Reason = "truncated"       // the response ended early
+	BadContentRange  Reason = "content_range"   // another part of the body than requested
+	Disconnected     Reason = "disconnected"    // the connection broke, or the server does not speak HTTP
+	Cancelled        Reason = "cancelled"       // by the caller
+	ShopThrottled    Reason = "store_throttled" // rate limiter: the shop's rate limit is reached
+	ShopBusy         Reason = "store_busy"      // rate limiter: too many calls of the shop are in flight
+	unknownReason    Reason = "unknown"
 )
 
-// Error is a request without an answer. Its text is the reason, nothing of the request and nothing of the answer.
+// Error is a request without a response. Its text is the reason; it holds nothing of the request and the
+// response.
 type Error struct {
 	Reason     Reason
-	RetryAfter time.Duration // of the gate; 0: none
+	RetryAfter time.Duration // of the rate limiter; 0: none
 	Err        error         // context.Canceled or context.DeadlineExceeded, for errors.Is; else nil
 }
 
@@ -46,8 +48,8 @@ func (e *Error) Error() string { return "outbound: " + string(e.Reason) }
 // Unwrap returns the context's error, if it was one.
 func (e *Error) Unwrap() error { return e.Err }
 
-// failure turns an error of net/http into one that says nothing of the request. ctx is the caller's: what it ended was
-// not the answer's fault.
+// failure turns an error of net/http into an *Error, which says nothing of the request. ctx is the caller's,
+// so that its cancellation is not taken for a fault of the response.
 func failure(ctx context.Context, err error) *Error {
 	var own *Error
 	if errors.As(err, &own) {
@@ -69,9 +71,9 @@ func failure(ctx context.Context, err error) *Error {
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return &Error{Reason: TimedOut, Err: context.DeadlineExceeded}
 	case errors.As(err, &name):
-		return &Error{Reason: Unresolved}
+		return &Error{Reason: NameNotResolved}
 	case errors.As(err, &verify), errors.As(err, &alert), errors.As(err, &record):
-		return &Error{Reason: Untrusted}
+		return &Error{Reason: BadCertificate}
 	case errors.As(err, &op) && op.Op == "dial":
 		return &Error{Reason: Unreachable}
 	case errors.Is(err, io.ErrUnexpectedEOF):

@@ -3,57 +3,72 @@ package outbound
 import (
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
+
+	"code.dny.dev/ssrf"
 )
 
-const (
-	httpsPort  = 443
-	longestURL = 8 << 10
-)
+const longestURL = 8 << 10
 
 // guard decides where requests may go.
 type guard struct {
-	deny []netip.Prefix
-	open []netip.Prefix // of tests and the local stack
+	public *ssrf.Guardian
+	open   []netip.Prefix // of tests and the local stack
 }
 
-// control is asked by the dialer for the address that it connects to, after the name was resolved.
+func newGuard(open []netip.Prefix) guard {
+	azureMetadata := netip.MustParsePrefix("168.63.129.16/32") // a metadata service on a public address
+	return guard{public: ssrf.New(ssrf.WithPorts(443), ssrf.WithDeniedV4Prefixes(azureMetadata)), open: open}
+}
+
+// control is called by the dialer with the address that it is about to connect to, after the name was
+// resolved.
 func (g *guard) control(network, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || (network != "tcp4" && network != "tcp6") || !g.allowed(at) {
-		return &Error{Reason: Forbidden}
+		return &Error{Reason: AddressForbidden}
 	}
 	return nil
 }
 
-// check reads a URL and judges it before anything is resolved. Plain http, another port and an address in place of a
-// name are for open networks alone.
+// allowed reports whether an address may be dialed: a public one at port 443, or any port of an open network.
+func (g *guard) allowed(at netip.AddrPort) bool {
+	a := at.Addr().Unmap()
+	return g.isOpen(a) || g.public.SafeAddrPort(netip.AddrPortFrom(a, at.Port())) == nil
+}
+
+func (g *guard) isOpen(a netip.Addr) bool {
+	return slices.ContainsFunc(g.open, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// check parses a URL and checks it before anything is resolved. Only open networks may be called by plain
+// http, at another port, or by address.
 func (g *guard) check(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case len(text) > longestURL, err != nil, u.User != nil, u.Opaque != "", u.Fragment != "", u.Host == "":
-		return nil, &Error{Reason: Forbidden}
+		return nil, &Error{Reason: AddressForbidden}
 	}
 	if a, err := netip.ParseAddr(u.Hostname()); err == nil {
-		for _, p := range g.open {
-			if p.Contains(a.Unmap()) && (u.Scheme == "http" || u.Scheme == "https") {
-				return u, nil
-			}
+		if g.isOpen(a.Unmap()) && (u.Scheme == "http" || u.Scheme == "https") {
+			return u, nil
 		}
-		return nil, &Error{Reason: Forbidden}
+		return nil, &Error{Reason: AddressForbidden}
 	}
 	port := u.Port()
-	if u.Scheme != "https" || strings.HasSuffix(u.Host, ":") || port != "" && port != "443" || !PublicName(u.Hostname()) {
-		return nil, &Error{Reason: Forbidden}
+	if u.Scheme != "https" || strings.HasSuffix(u.Host, ":") || port != "" && port != "443" ||
+		!PublicName(u.Hostname()) {
+		return nil, &Error{Reason: AddressForbidden}
 	}
 	return u, nil
 }
 
-// PublicName reports whether a host is a name of the public DNS in its plain form: at least two labels of letters, digits
-// and hyphens, at most 253 bytes, no final dot, and a last label that is alphabetic (or punycode), so that no notation of
-// an address passes: not octal, not decimal, not hexadecimal, not in brackets. Names of private and special zones are
-// refused. Names outside ASCII are to be given in punycode.
+// PublicName reports whether a host is a name of the public DNS in its plain form: at least two labels of
+// letters, digits and hyphens, at most 253 bytes, no final dot, and an alphabetic (or punycode) last label.
+// So no notation of an address passes: octal, decimal, hexadecimal or in brackets. Names of private and
+// special zones are refused; names outside ASCII have to be in punycode.
 func PublicName(host string) bool {
 	const longestName = 253
 	labels := strings.Split(strings.ToLower(host), ".")
@@ -83,11 +98,12 @@ func isLabel(label string) bool {
 	return label != "" && len(label) <= longest && label[0] != '-' && label[len(label)-1] != '-'
 }
 
-// special reports whether the labels are of a zone that is not of the public DNS (RFC 6761, RFC 8375, the reserved
-// "internal", and those that networks are commonly given) or that resolves to addresses written in the name.
+// special reports whether the labels are of a zone that is not of the public DNS (RFC 6761, RFC 8375,
+// "internal" and common names of private networks) or that resolves to addresses written in the name.
 func special(labels []string) bool {
 	switch labels[len(labels)-1] {
-	case "localhost", "local", "localdomain", "internal", "intranet", "lan", "home", "corp", "private", "test", "example",
+	case "localhost", "local", "localdomain", "internal", "intranet", "lan", "home", "corp", "private",
+		"test", "example",
 		"invalid", "onion", "alt", "arpa", "svc", "cluster":
 		return true
 	}

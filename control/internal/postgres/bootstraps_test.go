@@ -17,7 +17,7 @@ import (
 
 func (m *market) open(resources ...string) bootstrap.Run {
 	m.t.Helper()
-	r, err := m.loads.Open(context.Background(), m.from.ConnectionID, resources)
+	r, err := m.loads.OpenRun(context.Background(), m.from.ConnectionID, resources)
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -41,10 +41,15 @@ func TestOpenALoad(t *testing.T) {
 		err  error
 		code fault.Code
 	}{
-		"custom":  {func() error { _, err := m.loads.Open(t.Context(), custom.ConnectionID, nil); return err }(), fault.NotFound},
-		"unknown": {func() error { _, err := m.loads.Open(t.Context(), "con_none", nil); return err }(), fault.NotFound},
+		"custom": {func() error {
+			_, err := m.loads.OpenRun(t.Context(), custom.ConnectionID,
+				nil)
+			return err
+		}(), fault.NotFound},
+		"unknown": {func() error { _, err := m.loads.OpenRun(t.Context(), "con_none", nil); return err }(),
+			fault.NotFound},
 		"resource": {func() error {
-			_, err := m.loads.Open(t.Context(), m.from.ConnectionID, []string{"customer"})
+			_, err := m.loads.OpenRun(t.Context(), m.from.ConnectionID, []string{"customer"})
 			return err
 		}(), fault.UnknownResource},
 	} {
@@ -53,17 +58,19 @@ func TestOpenALoad(t *testing.T) {
 		}
 	}
 	first := m.open()
-	if r := m.run(first); r.State != bootstrap.Queued || len(r.Resources) != 2 || r.Resources[catalog.Order] != nil {
+	if r := m.run(first); r.State != bootstrap.Queued || len(r.Resources) != 2 ||
+		r.Resources[catalog.Order] != nil {
 		t.Errorf("%+v", r)
 	}
 	var opened atomic.Int64
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			_, err := m.loads.Open(t.Context(), m.from.ConnectionID, nil)
+			_, err := m.loads.OpenRun(t.Context(), m.from.ConnectionID, nil)
 			if err == nil {
 				opened.Add(1)
-			} else if f := fault.From(err); f.Code != fault.BootstrapRunning || f.Extra["bootstrap_run_id"] != string(first.ID) {
+			} else if f := fault.From(err); f.Code != fault.BootstrapRunning ||
+				f.Extra["bootstrap_run_id"] != string(first.ID) {
 				t.Error(err)
 			}
 		})
@@ -77,7 +84,8 @@ func TestOpenALoad(t *testing.T) {
 	}
 }
 
-// TestALoadGoesOnAtItsCursor ends the worker at every call, before and after what the call brought was saved.
+// TestALoadGoesOnAtItsCursor ends the worker at every call, before and after the result of the call was
+// saved.
 func TestALoadGoesOnAtItsCursor(t *testing.T) {
 	t.Parallel()
 	m := newMarket(t)
@@ -100,7 +108,7 @@ func TestALoadGoesOnAtItsCursor(t *testing.T) {
 				again = 1
 			}
 		}()
-		again, err := m.loader.Load(t.Context(), r.ID)
+		again, err := m.loader.Run(t.Context(), r.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +129,7 @@ func TestALoadGoesOnAtItsCursor(t *testing.T) {
 	m.checkTruth()
 	again := m.open()
 	m.platform.fail = nil
-	if _, err := m.loader.Load(t.Context(), again.ID); err != nil {
+	if _, err := m.loader.Run(t.Context(), again.ID); err != nil {
 		t.Fatal(err)
 	}
 	if p := m.run(again).Resources[catalog.Product]; p.Read != 45 || p.Changed != 0 || p.Deleted != 0 {
@@ -129,7 +137,7 @@ func TestALoadGoesOnAtItsCursor(t *testing.T) {
 	}
 }
 
-// TestOnlyOneWorkerHasARun lets several work one run: what they save does not double.
+// TestOnlyOneWorkerHasARun runs several workers of one run: no save is doubled.
 func TestOnlyOneWorkerHasARun(t *testing.T) {
 	t.Parallel()
 	m := newMarket(t)
@@ -150,18 +158,20 @@ func TestOnlyOneWorkerHasARun(t *testing.T) {
 	var wg sync.WaitGroup
 	for range workers {
 		wg.Go(func() {
-			if _, err := m.loader.Load(t.Context(), r.ID); err != nil {
+			if _, err := m.loader.Run(t.Context(), r.ID); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
-	if got := m.run(r); got.State != bootstrap.Completed || got.Resources[catalog.Product].Read != 40 || got.Resources[catalog.Product].Changed != 40 {
+	if got := m.run(r); got.State != bootstrap.Completed || got.Resources[catalog.Product].Read != 40 ||
+		got.Resources[catalog.Product].Changed != 40 {
 		t.Errorf("%s, %+v", got.State, got.Resources[catalog.Product])
 	}
 }
 
-// TestNotificationsWinOverOlderPages changes and deletes what a page holds while the page is on its way, at random.
+// TestNotificationsWinOverOlderPages changes and deletes entities of a page while the page is being read, at
+// random.
 func TestNotificationsWinOverOlderPages(t *testing.T) {
 	t.Parallel()
 	m := newMarket(t)
@@ -209,20 +219,21 @@ func TestALoadThatFailsSaysWhy(t *testing.T) {
 	r := m.open()
 	m.platform.fail = func(string) error { return &provider.Temporary{Reason: provider.ReasonServerError} }
 	for i := 1; i < 60; i++ {
-		again, err := m.loader.Load(t.Context(), r.ID)
-		if got := m.run(r); err != nil || again <= 0 || again > time.Minute || got.State != bootstrap.Running || got.Reason != "server_error" || got.Failures != i {
+		again, err := m.loader.Run(t.Context(), r.ID)
+		if got := m.run(r); err != nil || again <= 0 || again > time.Minute ||
+			got.State != bootstrap.Running || got.Reason != "server_error" || got.Failures != i {
 			t.Fatalf("attempt %d: again in %v, %v, %+v", i, again, err, got)
 		}
 	}
-	if again, err := m.loader.Load(t.Context(), r.ID); err != nil || again != 0 {
+	if again, err := m.loader.Run(t.Context(), r.ID); err != nil || again != 0 {
 		t.Fatalf("the last attempt: %v, %v", again, err)
 	}
 	if got := m.run(r); got.State != bootstrap.Failed || got.Reason != "server_error" {
 		t.Errorf("%+v", got)
 	}
 	r = m.open()
-	m.platform.fail = func(string) error { return &provider.Refused{Status: 401} }
-	if again, err := m.loader.Load(t.Context(), r.ID); err != nil || again != 0 {
+	m.platform.fail = func(string) error { return &provider.CredentialRefused{Status: 401} }
+	if again, err := m.loader.Run(t.Context(), r.ID); err != nil || again != 0 {
 		t.Fatalf("refused: %v, %v", again, err)
 	}
 	if got := m.run(r); got.State != bootstrap.Failed || got.Reason != "credential_refused" {
@@ -242,7 +253,7 @@ func TestRunsThatNobodyWorksAreTakenUp(t *testing.T) {
 	}
 	resume := func() {
 		t.Helper()
-		if err := m.catalog.ResumeLoads(t.Context()); err != nil {
+		if err := m.bootstraps.RequeueRuns(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -250,18 +261,18 @@ func TestRunsThatNobodyWorksAreTakenUp(t *testing.T) {
 	if n := count(); n != 1 {
 		t.Errorf("%d jobs of a fresh run", n)
 	}
-	m.exec(`UPDATE control.bootstrap_runs SET resume_at = now() - interval '1 second'`)
+	m.exec(`DELETE FROM control.river_job WHERE kind = 'bootstrap_load'`)
 	resume()
 	resume()
-	if n := count(); n != 2 {
-		t.Errorf("%d jobs of a run that stood still", n)
+	if n := count(); n != 1 {
+		t.Errorf("%d jobs of a run that lost its job", n)
 	}
-	if again, err := m.loader.Load(t.Context(), r.ID); err != nil || again != 0 {
+	if again, err := m.loader.Run(t.Context(), r.ID); err != nil || again != 0 {
 		t.Fatal(again, err)
 	}
-	m.exec(`UPDATE control.bootstrap_runs SET resume_at = now() - interval '1 second'`)
+	m.exec(`DELETE FROM control.river_job WHERE kind = 'bootstrap_load'`)
 	resume()
-	if n := count(); n != 2 {
+	if n := count(); n != 0 {
 		t.Errorf("%d jobs of a run that has ended", n)
 	}
 }

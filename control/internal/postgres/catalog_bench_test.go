@@ -10,8 +10,8 @@ import (
 	"storefront.internal/control/internal/observation"
 )
 
-// BenchmarkDeliver measures products per second through operation 4's use case in batches of 500: new ones and then new
-// revisions of them, each under two of 50 categories.
+// BenchmarkDeliver measures products per second through the use case of deliver_observations in batches of
+// 500: new ones and then new revisions of them, each under two of 50 categories.
 func BenchmarkDeliver(b *testing.B) {
 	const size = 500
 	var calls atomic.Int64
@@ -22,7 +22,8 @@ func BenchmarkDeliver(b *testing.B) {
 				elements := make([]string, size)
 				for i := range elements {
 					n := batch*size + int64(i)
-					elements[i] = product(fmt.Sprintf("p%d", n), revision, "Remera de algodón "+strings.Repeat("x", 200),
+					elements[i] = product(fmt.Sprintf("p%d", n), revision,
+						"Remera de algodón "+strings.Repeat("x", 200),
 						fmt.Sprintf("c%d", n%50), fmt.Sprintf("c%d", n%49))
 				}
 				return []byte(`{"observations":[` + strings.Join(elements, ",") + `]}`)

@@ -26,17 +26,19 @@ import (
 	"storefront.internal/shared/testkit"
 )
 
-// shop is the use case on a real database, under the role that it has in production.
+// shop is the use case with a real database, under the role of production.
 type shop struct {
-	t        testing.TB
-	super    *pgxpool.Pool
-	url      string
-	registry *prometheus.Registry
-	store    *postgres.Store
-	catalog  *postgres.Catalog
-	service  *observation.Service
-	metrics  *observation.Metrics
-	source   observation.Source
+	t          testing.TB
+	super      *pgxpool.Pool
+	url        string
+	registry   *prometheus.Registry
+	store      *postgres.Store
+	catalog    *postgres.Catalog
+	archive    *postgres.Archive
+	bootstraps *postgres.Bootstraps
+	service    *observation.Service
+	metrics    *observation.Metrics
+	source     observation.Source
 }
 
 func newShop(t testing.TB) *shop {
@@ -50,8 +52,9 @@ func newShop(t testing.TB) *shop {
 	s := &shop{t: t, super: testkit.Pool(t, url), url: url, registry: prometheus.NewRegistry()}
 	s.store = postgres.New(pool, inserter)
 	s.catalog = postgres.NewCatalog(pool, inserter, postgres.NewMetrics(s.registry))
+	s.archive, s.bootstraps = postgres.NewArchive(pool), postgres.NewBootstraps(s.catalog)
 	s.metrics = observation.NewMetrics(s.registry)
-	s.service = observation.New(s.catalog, s.metrics, time.Now)
+	s.service = observation.New(s.catalog, s.archive, s.metrics, time.Now)
 	s.source = s.connect("store")
 	return s
 }
@@ -60,8 +63,10 @@ func (s *shop) connect(external string) observation.Source {
 	s.t.Helper()
 	now := time.Now()
 	c := connection.NewConnection{
-		ID: ident.ConnectionID(ident.Mint(ident.Connection, now)), StoreID: ident.StoreID(ident.Mint(ident.Store, now)), ExternalStoreID: external,
-		TokenID: ident.ConnectorTokenID(ident.Mint(ident.ConnectorToken, now)), TokenHMAC: sha256.Sum256([]byte(external)),
+		ID:      ident.ConnectionID(ident.Mint(ident.Connection, now)),
+		StoreID: ident.StoreID(ident.Mint(ident.Store, now)), ExternalStoreID: external,
+		TokenID:   ident.ConnectorTokenID(ident.Mint(ident.ConnectorToken, now)),
+		TokenHMAC: sha256.Sum256([]byte(external)),
 	}
 	if err := s.store.CreateCustom(s.t.Context(), c); err != nil {
 		s.t.Fatal(err)
@@ -69,15 +74,16 @@ func (s *shop) connect(external string) observation.Source {
 	return observation.Source{ConnectionID: c.ID, StoreID: c.StoreID, Provider: observation.ProviderCustom}
 }
 
-// runJobs works the jobs over a real Redis until the test ends, and returns what edges find there.
+// runJobs runs the jobs with a real Redis until the test ends, and returns what edges read.
 func (s *shop) runJobs() (client *goredis.Client, prefix string) {
 	s.t.Helper()
 	addr, prefix := testkit.Redis(s.t)
 	hot := redis.Open(settings.Redis{RedisAddrs: []string{addr}})
 	client = goredis.NewClient(&goredis.Options{Addr: addr})
 	pool := testkit.Pool(s.t, testkit.PostgresAs(s.t, s.url, "storefront_control"))
-	publisher := observation.NewPublisher(s.catalog, redis.NewItems(hot, prefix), s.metrics, slog.New(slog.DiscardHandler))
-	runner := jobs.NewRunner(jobs.Config{Pool: pool, Items: publisher, Recomposer: s.catalog, Archive: s.catalog, Logger: slog.New(slog.DiscardHandler)})
+	publisher := observation.NewPublisher(s.catalog, redis.NewItems(hot, prefix), s.metrics)
+	runner := jobs.NewRunner(jobs.Config{Pool: pool, Items: publisher, Recomposer: s.catalog,
+		Archive: s.archive, Logger: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -94,18 +100,20 @@ func (s *shop) runJobs() (client *goredis.Client, prefix string) {
 	return client, prefix
 }
 
-// settled waits until no job of the catalog is left.
+// settled waits until no job of the catalog is unfinished.
 func (s *shop) settled() {
 	s.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(time.Minute); ; <-tick.C {
-		left := scan[int](s, `SELECT count(*) FROM control.river_job WHERE state NOT IN ('completed', 'cancelled', 'discarded')`)
+		left := scan[int](s,
+			`SELECT count(*) FROM control.river_job WHERE state NOT IN ('completed', 'cancelled', 'discarded')`)
 		if left == 0 {
 			return
 		}
 		if time.Now().After(deadline) {
-			s.t.Fatalf("%d jobs are left: %s", left, scan[string](s, `SELECT string_agg(kind || ' ' || state || ' ' || coalesce(errors::text, ''), '; ') FROM control.river_job WHERE state NOT IN ('completed')`))
+			s.t.Fatalf("%d jobs are left: %s", left, scan[string](s,
+				`SELECT string_agg(kind || ' ' || state || ' ' || coalesce(errors::text, ''), '; ') FROM control.river_job WHERE state NOT IN ('completed')`))
 		}
 	}
 }
@@ -118,10 +126,11 @@ func scan[T any](s *shop, sql string, args ...any) (v T) {
 	return v
 }
 
-// deliver delivers elements as they are.
+// deliver delivers elements unchanged.
 func (s *shop) deliver(elements ...string) []observation.Result {
 	s.t.Helper()
-	results, err := s.service.Deliver(s.t.Context(), s.source, []byte(`{"observations":[`+strings.Join(elements, ",")+`]}`))
+	results, err := s.service.Deliver(s.t.Context(), s.source,
+		[]byte(`{"observations":[`+strings.Join(elements, ",")+`]}`))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -146,7 +155,7 @@ func (s *shop) one(want observation.Status, element string) observation.Result {
 	return r
 }
 
-// retries is how often the server ended a transaction.
+// retries is how often PostgreSQL ended a transaction.
 func (s *shop) retries() float64 {
 	s.t.Helper()
 	families, err := s.registry.Gather()
@@ -162,7 +171,7 @@ func (s *shop) retries() float64 {
 	return 0
 }
 
-// served is the aggregate of an item as operation 2 serves it.
+// served is the aggregate of an item as edges serve it.
 type served struct {
 	Revision int64
 	Body     []byte
@@ -171,8 +180,10 @@ type served struct {
 
 func (s *shop) served(external string) (v served) {
 	s.t.Helper()
-	err := s.super.QueryRow(context.Background(), `SELECT refresh_revision, body, sellable FROM control.aggregates WHERE connection_id = $1 AND item_id = $2`,
-		s.source.ConnectionID, catalog.NewItemID(s.source.ConnectionID, external)).Scan(&v.Revision, &v.Body, &v.Sellable)
+	err := s.super.QueryRow(context.Background(),
+		`SELECT refresh_revision, body, sellable FROM control.aggregates WHERE connection_id = $1 AND item_id = $2`,
+		s.source.ConnectionID, catalog.NewItemID(s.source.ConnectionID,
+			external)).Scan(&v.Revision, &v.Body, &v.Sellable)
 	if err != nil {
 		s.t.Fatalf("%s: %v", external, err)
 	}
@@ -191,19 +202,22 @@ func product(external string, revision int64, title string, categories ...string
 }
 
 func category(external string, revision int64, name string) string {
-	return fmt.Sprintf(`{"entity":"category","external_id":%q,"revision":%d,"document":{"name":{"en":%q}}}`, external, revision, name)
+	return fmt.Sprintf(`{"entity":"category","external_id":%q,"revision":%d,"document":{"name":{"en":%q}}}`,
+		external, revision, name)
 }
 
 func order(external string, revision int64, status string) string {
 	return fmt.Sprintf(`{"entity":"order","external_id":%q,"revision":%d,"document":{"status":%q,"currency":"EUR","total":{"amount":"1","currency":"EUR"},`+
-		`"lines":[],"placed_at":"2026-01-02T03:04:05Z","buyer":{"email":"canary-buyer@example.com"}}}`, external, revision, status)
+		`"lines":[],"placed_at":"2026-01-02T03:04:05Z","buyer":{"email":"canary-buyer@example.com"}}}`,
+		external, revision, status)
 }
 
 func deleted(entity, external string, revision int64) string {
-	return fmt.Sprintf(`{"entity":%q,"external_id":%q,"revision":%d,"operation":"delete"}`, entity, external, revision)
+	return fmt.Sprintf(`{"entity":%q,"external_id":%q,"revision":%d,"operation":"delete"}`, entity,
+		external, revision)
 }
 
-// titleOf reads a body of operation 2.
+// titleOf reads the body of an item.
 func titleOf(t testing.TB, body []byte) (title string, refs []catalog.TaxonomyRef, revision int64) {
 	t.Helper()
 	var a catalog.CatalogAggregate

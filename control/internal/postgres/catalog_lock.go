@@ -10,8 +10,8 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// makeEntities gives entities that nobody has delivered a row to lock.
-const makeEntities = `
+// insertMissingEntities inserts a row to lock for each entity that was never delivered.
+const insertMissingEntities = `
 INSERT INTO control.entities (connection_id, entity, external_id)
 SELECT $1, entity, external_id
 FROM unnest($2::text[], $3::text[]) AS k (entity, external_id)
@@ -19,7 +19,8 @@ ORDER BY entity COLLATE "C", external_id COLLATE "C"
 ON CONFLICT DO NOTHING`
 
 const lockEntityRows = `
-SELECT e.entity, e.external_id, e.revision, e.operation, e.content_digest, e.observation_id, e.fetch_seq, e.redacted_at IS NOT NULL
+SELECT e.entity, e.external_id, e.revision, e.operation, e.content_digest, e.observation_id, e.fetch_seq,
+    e.redacted_at IS NOT NULL, e.quarantined_id, e.quarantined_digest, e.quarantined_revision
 FROM control.entities e
 JOIN unnest($2::text[], $3::text[]) AS k (entity, external_id)
     ON e.entity = k.entity AND e.external_id = k.external_id
@@ -27,19 +28,22 @@ WHERE e.connection_id = $1
 ORDER BY e.entity, e.external_id
 FOR NO KEY UPDATE OF e`
 
-// lockEntities returns what is applied of the entities.
-func lockEntities(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, keys []observation.Key) (map[observation.Key]observation.Applied, error) {
+// lockEntities locks entities and returns what is applied of them.
+func lockEntities(ctx context.Context, tx pgx.Tx, c ident.ConnectionID,
+	keys []observation.Key) (map[observation.Key]observation.Applied, error) {
 	applied := make(map[observation.Key]observation.Applied, len(keys))
 	if len(keys) == 0 {
 		return applied, nil
 	}
 	entities, externals := keyColumns(keys)
 	b := &pgx.Batch{}
-	b.Queue(makeEntities, c, entities, externals)
+	b.Queue(insertMissingEntities, c, entities, externals)
 	b.Queue(lockEntityRows, c, entities, externals).Query(func(rows pgx.Rows) error {
 		var k observation.Key
 		var a observation.Applied
-		_, err := pgx.ForEachRow(rows, []any{&k.Entity, &k.ExternalID, &a.Revision, &a.Operation, &a.Digest, &a.ObservationID, &a.Fetch, &a.Redacted}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&k.Entity, &k.ExternalID, &a.Revision, &a.Operation, &a.Digest,
+			&a.ObservationID, &a.FetchSeq, &a.Redacted, &a.QuarantinedID, &a.QuarantinedDigest,
+			&a.QuarantinedRevision}, func() error {
 			applied[k] = a
 			return nil
 		})
@@ -55,15 +59,15 @@ func keyColumns(keys []observation.Key) (entities, externals []string) {
 	return entities, externals
 }
 
-const makeNodes = `
+const insertMissingNodes = `
 INSERT INTO control.taxonomy_nodes (connection_id, taxonomy_id)
 SELECT $1, id
 FROM unnest($2::text[]) AS k (id)
 ORDER BY id COLLATE "C"
 ON CONFLICT DO NOTHING`
 
-// Whoever changes a node locks all of its nodes against everybody, since one pass cannot mix both kinds and still be in
-// the order of the keys for everybody.
+// A transaction that changes a node locks all of its nodes exclusively: one statement cannot mix both lock
+// modes and keep the order of the keys.
 const (
 	lockNodeRows = `
 SELECT taxonomy_id, document
@@ -71,13 +75,13 @@ FROM control.taxonomy_nodes
 WHERE connection_id = $1 AND taxonomy_id = ANY ($2::text[])
 ORDER BY taxonomy_id
 `
-	shareNodes = lockNodeRows + `FOR SHARE`
-	holdNodes  = lockNodeRows + `FOR NO KEY UPDATE`
+	lockNodesShared    = lockNodeRows + `FOR SHARE`
+	lockNodesExclusive = lockNodeRows + `FOR NO KEY UPDATE`
 )
 
-// selectHung runs behind the lock: an item that names a node either holds it until its link can be seen here, or waits for
-// this transaction and sees what it changes.
-const selectHung = `
+// selectNodesInUse runs after the lock. A transaction that links an item to a node either has committed, so
+// its link is visible here, or waits for the lock and then sees the changed node.
+const selectNodesInUse = `
 SELECT k.id
 FROM unnest($2::text[]) AS k (id)
 WHERE EXISTS (SELECT FROM control.item_taxonomy t WHERE t.connection_id = $1 AND t.taxonomy_id = k.id)`
@@ -89,22 +93,23 @@ WHERE connection_id = $1 AND item_id = ANY ($2::text[])
 ORDER BY item_id
 FOR NO KEY UPDATE`
 
-// lockPlan locks the nodes and then the items of a plan. It returns those of its nodes from which items hang, if a node
-// changes.
-func lockPlan(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, p *observation.Plan) (l observation.Locked, hung []catalog.TaxonomyID, err error) {
+// lockPlan locks the nodes and then the items of a plan. When a node changes, it returns the nodes that items
+// use.
+func lockPlan(ctx context.Context, tx pgx.Tx, c ident.ConnectionID,
+	p *observation.Plan) (l observation.Locked, nodesInUse []catalog.TaxonomyID, err error) {
 	l.Nodes = make(map[catalog.TaxonomyID][]byte)
 	l.Items = make(map[ident.ItemID]observation.LockedItem)
 	b := &pgx.Batch{}
 	if nodes := texts(p.Nodes()); len(nodes) > 0 {
-		lock := shareNodes
+		lock := lockNodesShared
 		if p.ChangesTaxonomy() {
-			lock = holdNodes
+			lock = lockNodesExclusive
 		}
-		b.Queue(makeNodes, c, nodes)
+		b.Queue(insertMissingNodes, c, nodes)
 		b.Queue(lock, c, nodes).Query(func(rows pgx.Rows) error { return scanNodes(rows, l.Nodes) })
 		if p.ChangesTaxonomy() {
-			b.Queue(selectHung, c, nodes).Query(func(rows pgx.Rows) error {
-				hung, err = pgx.CollectRows(rows, pgx.RowTo[catalog.TaxonomyID])
+			b.Queue(selectNodesInUse, c, nodes).Query(func(rows pgx.Rows) error {
+				nodesInUse, err = pgx.CollectRows(rows, pgx.RowTo[catalog.TaxonomyID])
 				return err
 			})
 		}
@@ -112,7 +117,7 @@ func lockPlan(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, p *observati
 	if items := texts(p.Items()); len(items) > 0 {
 		b.Queue(lockItemRows, c, items).Query(func(rows pgx.Rows) error { return scanItems(rows, l.Items) })
 	}
-	return l, hung, tx.SendBatch(ctx, b).Close()
+	return l, nodesInUse, tx.SendBatch(ctx, b).Close()
 }
 
 func scanNodes(rows pgx.Rows, into map[catalog.TaxonomyID][]byte) error {
@@ -131,7 +136,7 @@ func scanItems(rows pgx.Rows, into map[ident.ItemID]observation.LockedItem) erro
 	for rows.Next() {
 		var id ident.ItemID
 		var item observation.LockedItem
-		if err := rows.Scan(&id, &item.RefreshRevision, &item.Taxonomy); err != nil {
+		if err := rows.Scan(&id, &item.RefreshRevision, &item.TaxonomyIDs); err != nil {
 			return err
 		}
 		into[id] = item
@@ -139,7 +144,7 @@ func scanItems(rows pgx.Rows, into map[ident.ItemID]observation.LockedItem) erro
 	return rows.Err()
 }
 
-// texts gives identifiers the type that the driver sends as text[].
+// texts converts identifiers to the type that the driver sends as text[].
 func texts[T ~string](ids []T) []string {
 	out := make([]string, len(ids))
 	for i, id := range ids {

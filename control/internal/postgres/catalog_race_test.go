@@ -20,7 +20,7 @@ import (
 
 const connectors = 10
 
-// said is what a connector was told of what it sent.
+// said is a result that a connector received.
 type said struct {
 	key     observation.Key
 	rev     int64
@@ -36,7 +36,7 @@ type racer struct {
 	said     []said
 }
 
-// element draws an element: a revision of a window that moves on, one of two contents for it, sometimes a delete.
+// element returns a random element: a revision in a moving window, one of two contents, sometimes a delete.
 func (r *racer) element() (key observation.Key, rev int64, element string) {
 	n := r.rng.IntN(r.entities)
 	rev = 1 + 4*r.batch + r.rng.Int64N(16)
@@ -45,7 +45,8 @@ func (r *racer) element() (key observation.Key, rev int64, element string) {
 	entity := catalog.Entities()[n%3]
 	switch {
 	case r.rng.IntN(5) == 0:
-		return observation.Key{Entity: entity, ExternalID: external}, rev, deleted(string(entity), external, rev)
+		return observation.Key{Entity: entity, ExternalID: external}, rev, deleted(string(entity), external,
+			rev)
 	case entity == catalog.Product:
 		categories := []string{}
 		for range r.rng.IntN(4) {
@@ -81,7 +82,8 @@ func (r *racer) run(s *shop, batches, size int) {
 		for i := range batch {
 			elements[i] = batch[i].element
 		}
-		results, err := s.service.Deliver(context.Background(), s.source, []byte(`{"observations":[`+strings.Join(elements, ",")+`]}`))
+		results, err := s.service.Deliver(context.Background(), s.source,
+			[]byte(`{"observations":[`+strings.Join(elements, ",")+`]}`))
 		if err != nil {
 			s.t.Error(err)
 			return
@@ -90,7 +92,8 @@ func (r *racer) run(s *shop, batches, size int) {
 			batch[i].Result = results[i]
 			if results[i].Status == observation.Accepted { // the engine may be told of it now
 				snapshot, err := s.service.Snapshot(context.Background(), results[i].ObservationID)
-				if err != nil || snapshot.Revision != batch[i].rev || snapshot.ContentDigest != catalog.Digest(snapshot.Document) {
+				if err != nil || snapshot.Revision != batch[i].rev ||
+					snapshot.ContentDigest != catalog.Digest(snapshot.Document) {
 					s.t.Errorf("%s: snapshot %+v, %v", batch[i].key, snapshot, err)
 				}
 			}
@@ -100,12 +103,13 @@ func (r *racer) run(s *shop, batches, size int) {
 	}
 }
 
-// watchEnvelopes reads each envelope as soon as it can be seen, as the engine would, until the context ends.
+// watchEnvelopes reads each envelope as soon as it is visible, as the engine would, until the context ends.
 func watchEnvelopes(ctx context.Context, s *shop) (seen int) {
 	var last int64
 	for {
 		ended := ctx.Err() != nil
-		rows, err := s.super.Query(context.Background(), `SELECT seq, id, convert_from(body, 'UTF8')::json -> 'data' ->> 'content_digest' FROM delivery.entries WHERE kind = 2 AND seq > $1 ORDER BY seq`, last-1000)
+		rows, err := s.super.Query(context.Background(),
+			`SELECT seq, id, convert_from(body, 'UTF8')::json -> 'data' ->> 'content_digest' FROM delivery.entries WHERE kind = 2 AND seq > $1 ORDER BY seq`, last-1000)
 		if err != nil {
 			s.t.Error(err)
 			return seen
@@ -122,7 +126,8 @@ func watchEnvelopes(ctx context.Context, s *shop) (seen int) {
 		rows.Close()
 		for id, digest := range found {
 			seen++
-			if snapshot, err := s.service.Snapshot(context.Background(), id); err != nil || snapshot.ContentDigest != digest {
+			if snapshot, err := s.service.Snapshot(context.Background(), id); err != nil ||
+				snapshot.ContentDigest != digest {
 				s.t.Errorf("envelope %s of %s: %+v, %v", id, digest, snapshot, err)
 			}
 		}
@@ -164,7 +169,7 @@ func TestConnectorsRace(t *testing.T) {
 	}
 }
 
-// checkHistory compares what the connectors were told with what is stored.
+// checkHistory compares the results that connectors received with what is stored.
 func checkHistory(s *shop, racers []*racer) {
 	s.t.Helper()
 	statuses := map[observation.Status]int{}
@@ -179,7 +184,8 @@ func checkHistory(s *shop, racers []*racer) {
 				accepted[e.key] = map[int64]said{}
 			}
 			if other, twice := accepted[e.key][e.rev]; twice {
-				s.t.Errorf("%s revision %d was accepted twice: %s, %s", e.key, e.rev, other.ObservationID, e.ObservationID)
+				s.t.Errorf("%s revision %d was accepted twice: %s, %s", e.key, e.rev,
+					other.ObservationID, e.ObservationID)
 			}
 			accepted[e.key][e.rev] = e
 		}
@@ -188,11 +194,14 @@ func checkHistory(s *shop, racers []*racer) {
 	for _, r := range racers {
 		for _, e := range r.said {
 			revisions := accepted[e.key]
-			raw := scan[[]byte](s, `SELECT coalesce((SELECT raw FROM control.observations WHERE observation_id = $1), '')`, e.ObservationID)
+			raw := scan[[]byte](s,
+				`SELECT coalesce((SELECT raw FROM control.observations WHERE observation_id = $1), '')`,
+				e.ObservationID)
 			switch e.Status {
 			case observation.Duplicate:
 				if revisions[e.rev].ObservationID != e.ObservationID {
-					s.t.Errorf("%s revision %d is a duplicate of %s, accepted as %s", e.key, e.rev, e.ObservationID, revisions[e.rev].ObservationID)
+					s.t.Errorf("%s revision %d is a duplicate of %s, accepted as %s", e.key, e.rev,
+						e.ObservationID, revisions[e.rev].ObservationID)
 				}
 				continue
 			case observation.Conflict:
@@ -205,24 +214,28 @@ func checkHistory(s *shop, racers []*racer) {
 				}
 			}
 			if string(raw) != e.element {
-				s.t.Errorf("%s %s is archived as %.100q, sent %.100q", e.Status, e.ObservationID, raw, e.element)
+				s.t.Errorf("%s %s is archived as %.100q, sent %.100q", e.Status,
+					e.ObservationID, raw, e.element)
 			}
 		}
 	}
 	total := 0
 	for key, revisions := range accepted {
 		total += len(revisions)
-		applied := scan[int64](s, `SELECT revision FROM control.entities WHERE connection_id = $1 AND entity = $2 AND external_id = $3`, s.source.ConnectionID, key.Entity, key.ExternalID)
+		applied := scan[int64](s,
+			`SELECT revision FROM control.entities WHERE connection_id = $1 AND entity = $2 AND external_id = $3`, s.source.ConnectionID, key.Entity, key.ExternalID)
 		if greatest := slices.Max(slices.Collect(maps.Keys(revisions))); applied != greatest {
 			s.t.Errorf("%s: applied %d, greatest accepted %d", key, applied, greatest)
 		}
 		if key.Entity == catalog.Product {
 			if v := s.served(key.ExternalID); v.Revision < int64(len(revisions)) {
-				s.t.Errorf("%s: refresh_revision %d after %d accepted", key.ExternalID, v.Revision, len(revisions))
+				s.t.Errorf("%s: refresh_revision %d after %d accepted", key.ExternalID,
+					v.Revision, len(revisions))
 			}
 		}
 	}
-	if n := scan[int](s, `SELECT count(DISTINCT id) FROM delivery.entries WHERE kind = 2`); n != total || n != scan[int](s, `SELECT count(*) FROM delivery.entries`) {
+	if n := scan[int](s, `SELECT count(DISTINCT id) FROM delivery.entries WHERE kind = 2`); n != total ||
+		n != scan[int](s, `SELECT count(*) FROM delivery.entries`) {
 		s.t.Errorf("%d envelopes, %d accepted", n, total)
 	}
 	if n := scan[int](s, `SELECT count(*) FROM control.entities WHERE revision = 0`); n != 0 {
@@ -230,7 +243,7 @@ func checkHistory(s *shop, racers []*racer) {
 	}
 }
 
-// checkAggregates composes every item from what is stored, and compares with what is served and pushed.
+// checkAggregates composes every item from what is stored, and compares it with what is served and pushed.
 func checkAggregates(s *shop, pushed func(item string) string) {
 	s.t.Helper()
 	ctx := context.Background()
@@ -269,14 +282,16 @@ func checkAggregates(s *shop, pushed func(item string) string) {
 			s.t.Fatal(err)
 		}
 		if !linked || !applied {
-			s.t.Errorf("%s: links are taxonomy_ids: %t; the document is the applied observation's: %t", item, linked, applied)
+			s.t.Errorf("%s: links are taxonomy_ids: %t; the document is the applied observation's: %t",
+				item, linked, applied)
 		}
 		if n++; body != nil {
 			d, err := catalog.Decode(catalog.Product, document)
 			if err != nil {
 				s.t.Fatal(err)
 			}
-			if want := catalog.Compose(d.(*catalog.CatalogAggregate), revision, categories); string(want) != string(body) {
+			if want := catalog.Compose(d.(*catalog.CatalogAggregate), revision,
+				categories); string(want) != string(body) {
 				s.t.Errorf("%s is served as\n%s\nwant\n%s", item, body, want)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// nameOf is the name that an item's only category has on operation 2.
+// nameOf is the name that an item's only category has in its body.
 func (s *shop) nameOf(external string) string {
 	s.t.Helper()
 	_, refs, _ := titleOf(s.t, s.served(external).Body)
@@ -36,7 +36,8 @@ func TestTaxonomyFollowsItsCategories(t *testing.T) {
 	f := func(name string, revision int64) {
 		t.Helper()
 		s.settled()
-		if n := scan[int](s, `SELECT count(*) FROM control.aggregates WHERE refresh_revision = $1`, revision); n != many {
+		if n := scan[int](s, `SELECT count(*) FROM control.aggregates WHERE refresh_revision = $1`,
+			revision); n != many {
 			t.Errorf("%d of %d items have revision %d", n, many, revision)
 		}
 		if got := s.nameOf("p1199"); got != name {
@@ -52,21 +53,22 @@ func TestTaxonomyFollowsItsCategories(t *testing.T) {
 	f("three", 3)
 	s.one(observation.Accepted, deleted("category", "c", 6))
 	f("delivered c", 4)
-	// A batch that brings a category and an item at once needs no second look at the item.
+	// A batch with a category and an item composes the item once.
 	s.deliver(product("q", 1, "t", "new"), category("new", 1, "new one"))
 	if v := s.served("q"); s.nameOf("q") != "new one" || v.Revision != 1 {
 		t.Errorf("revision %d of %s", v.Revision, v.Body)
 	}
 }
 
-// hold locks an aggregate until release, so that whoever writes it next stands still behind its other locks.
+// hold locks an aggregate until release, so that the next writer waits while it holds its other locks.
 func (s *shop) hold(external string) (release func()) {
 	s.t.Helper()
 	tx, err := s.super.Begin(context.Background())
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if _, err := tx.Exec(context.Background(), `SELECT FROM control.aggregates WHERE item_id = $1 FOR UPDATE`, catalog.NewItemID(s.source.ConnectionID, external)); err != nil {
+	if _, err := tx.Exec(context.Background(), `SELECT FROM control.aggregates WHERE item_id = $1 FOR UPDATE`,
+		catalog.NewItemID(s.source.ConnectionID, external)); err != nil {
 		s.t.Fatal(err)
 	}
 	return func() {
@@ -76,7 +78,7 @@ func (s *shop) hold(external string) (release func()) {
 	}
 }
 
-// start delivers in the background and returns a channel that is closed when that is done.
+// start delivers in the background and returns a channel that is closed afterwards.
 func (s *shop) start(element string) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -86,7 +88,7 @@ func (s *shop) start(element string) <-chan struct{} {
 	return done
 }
 
-// standStill waits until so many sessions wait for a lock, or done is closed.
+// standStill waits until that many sessions wait for a lock, or done is closed.
 func (s *shop) standStill(sessions int, done <-chan struct{}) {
 	s.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -128,7 +130,7 @@ func TestACategoryChangesWhileAnItemIsWritten(t *testing.T) {
 // TestAnItemIsWrittenWhileACategoryChanges stops the category's transaction between its node and its commit.
 func TestAnItemIsWrittenWhileACategoryChanges(t *testing.T) {
 	t.Parallel()
-	s := newShop(t) // without jobs: nobody comes after
+	s := newShop(t) // without jobs: nothing follows
 	s.deliver(product("p", 1, "t"), product("other", 1, "t"), category("c", 1, "old"))
 	release := s.hold("other")
 	change := make(chan struct{})
@@ -160,7 +162,8 @@ func TestARecompositionMeetsAnItemsChange(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		recomposed <- s.catalog.Recompose(context.Background(), s.source.ConnectionID, []catalog.TaxonomyID{catalog.NewTaxonomyID(s.source.ConnectionID, "c")})
+		recomposed <- s.catalog.Recompose(context.Background(), s.source.ConnectionID,
+			[]catalog.TaxonomyID{catalog.NewTaxonomyID(s.source.ConnectionID, "c")})
 	}()
 	s.standStill(2, done)
 	release()
@@ -170,15 +173,18 @@ func TestARecompositionMeetsAnItemsChange(t *testing.T) {
 		t.Error(err)
 	}
 	v := s.served("p")
-	if title, _, revision := titleOf(t, v.Body); title != "later" || s.nameOf("p") != "new" || revision != v.Revision || v.Revision < 2 || v.Revision > 3 {
+	if title, _, revision := titleOf(t, v.Body); title != "later" || s.nameOf("p") != "new" ||
+		revision != v.Revision || v.Revision < 2 || v.Revision > 3 {
 		t.Errorf("revision %d: %s", v.Revision, v.Body)
 	}
 	// Recomposing again changes nothing.
 	items := []ident.ItemID{catalog.NewItemID(s.source.ConnectionID, "p")}
-	if err := s.catalog.Recompose(t.Context(), s.source.ConnectionID, []catalog.TaxonomyID{catalog.NewTaxonomyID(s.source.ConnectionID, "c")}); err != nil {
+	if err := s.catalog.Recompose(t.Context(), s.source.ConnectionID,
+		[]catalog.TaxonomyID{catalog.NewTaxonomyID(s.source.ConnectionID, "c")}); err != nil {
 		t.Error(err)
 	}
-	if got, err := s.catalog.Served(t.Context(), s.source.ConnectionID, items); err != nil || len(got) != 1 || got[0].RefreshRevision != v.Revision {
+	if got, err := s.catalog.ServedItems(t.Context(), s.source.ConnectionID, items); err != nil ||
+		len(got) != 1 || got[0].RefreshRevision != v.Revision {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

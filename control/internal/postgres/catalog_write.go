@@ -3,6 +3,9 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,15 +14,17 @@ import (
 	"storefront.internal/shared/catalog"
 	"storefront.internal/shared/deliveries"
 	"storefront.internal/shared/ident"
+	"storefront.internal/shared/pg"
 )
 
-// write writes all that a folded batch changes.
+// write writes everything that a folded batch changes.
 func (c *Catalog) write(ctx context.Context, tx pgx.Tx, b *observation.Batch, outcomes []observation.Outcome,
 	before, after map[observation.Key]observation.Applied, e *observation.Effects,
 ) error {
 	out := &pgx.Batch{}
 	queueArchive(out, b, outcomes)
 	queueReplayed(out, b, outcomes)
+	queueSuperseded(out, b, outcomes, before, after)
 	queueEntities(out, b.Source.ConnectionID, before, after)
 	queueNodes(out, b.Source.ConnectionID, e.Nodes)
 	queueAggregates(out, b.Source.ConnectionID, e.Aggregates)
@@ -37,16 +42,17 @@ func (c *Catalog) write(ctx context.Context, tx pgx.Tx, b *observation.Batch, ou
 }
 
 const insertObservations = `
-INSERT INTO control.observations (observation_id, minted_at, connection_id, entity, external_id, revision, operation,
-    state, reason, content_digest, document, raw, source_updated_at)
+INSERT INTO control.observations (observation_id, minted_at, connection_id, entity, external_id, revision,
+    operation,     state, reason, content_digest, document, raw, source_updated_at)
 SELECT observation_id, $1, $2, entity, external_id, revision, operation,
     state, nullif(reason, ''), nullif(content_digest, ''), document, raw, source_updated_at
 FROM unnest($3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::text[],
     $11::bytea[], $12::bytea[], $13::timestamptz[])
-    AS o (observation_id, entity, external_id, revision, operation, state, reason, content_digest, document, raw, source_updated_at)`
+    AS o (observation_id, entity, external_id, revision, operation, state, reason, content_digest, document,
+        raw, source_updated_at)`
 
-// archive is the observations as unnest takes them.
-type archive struct {
+// archiveColumns holds observations by columns, as unnest takes them.
+type archiveColumns struct {
 	ids, entities, externals, operations, states, reasons, digests []string
 	revisions                                                      []int64
 	documents, raws                                                [][]byte
@@ -54,19 +60,20 @@ type archive struct {
 }
 
 func queueArchive(out *pgx.Batch, b *observation.Batch, outcomes []observation.Outcome) {
-	var a archive
+	var a archiveColumns
 	for i := range b.Elements {
-		if state, archived := b.State(outcomes[i]); archived {
+		if state, archived := b.State(&b.Elements[i], outcomes[i]); archived {
 			a.add(&b.Elements[i], state)
 		}
 	}
 	if len(a.ids) > 0 {
-		out.Queue(insertObservations, mintedAt(b.Elements[0].ID), b.Source.ConnectionID, a.ids, a.entities, a.externals,
+		out.Queue(insertObservations, mintedAt(b.Elements[0].ID), b.Source.ConnectionID, a.ids,
+			a.entities, a.externals,
 			a.revisions, a.operations, a.states, a.reasons, a.digests, a.documents, a.raws, a.updated)
 	}
 }
 
-func (a *archive) add(e *observation.Element, state string) {
+func (a *archiveColumns) add(e *observation.Element, state string) {
 	var document []byte
 	var reason string
 	var updated *time.Time
@@ -88,7 +95,7 @@ func (a *archive) add(e *observation.Element, state string) {
 	a.reasons = append(a.reasons, reason)
 	a.digests = append(a.digests, e.Digest)
 	a.documents = append(a.documents, document)
-	a.raws = append(a.raws, e.Sent)
+	a.raws = append(a.raws, e.Raw)
 	a.updated = append(a.updated, updated)
 }
 
@@ -97,7 +104,7 @@ UPDATE control.observations
 SET state = $3, reason = coalesce(nullif($4, ''), reason)
 WHERE observation_id = $1 AND minted_at = $2`
 
-// queueReplayed says what became of the observation that the batch replays.
+// queueReplayed updates the state of the observation that the batch replays.
 func queueReplayed(out *pgx.Batch, b *observation.Batch, outcomes []observation.Outcome) {
 	if b.Replays == "" {
 		return
@@ -112,28 +119,59 @@ func queueReplayed(out *pgx.Batch, b *observation.Batch, outcomes []observation.
 	out.Queue(updateQuarantined, b.Replays, mintedAt(b.Replays), state, reason)
 }
 
+const supersedeQuarantined = `
+UPDATE control.observations o
+SET state = $5
+FROM unnest($2::text[], $3::text[], $4::bigint[]) AS k (entity, external_id, revision)
+WHERE o.connection_id = $1 AND o.entity = k.entity AND o.external_id = k.external_id
+    AND o.state = 'quarantined' AND o.revision <= k.revision AND NOT o.observation_id = ANY ($6::text[])`
+
+// queueSuperseded updates the state of observations that leave the quarantine. It is queued only for entities
+// that have some there, since it looks into all days of the archive.
+func queueSuperseded(out *pgx.Batch, b *observation.Batch, outcomes []observation.Outcome,
+	before, after map[observation.Key]observation.Applied) {
+	all, stay := b.Superseded(outcomes, before, after)
+	if n := len(all); n > 0 {
+		out.Queue(supersedeQuarantined, b.Source.ConnectionID,
+			pg.Column(n, func(i int) string { return string(all[i].Key.Entity) }),
+			pg.Column(n, func(i int) string { return all[i].Key.ExternalID }),
+			pg.Column(n, func(i int) int64 { return all[i].Revision }),
+			observation.StateSuperseded, texts(stay))
+	}
+}
+
 const updateEntities = `
 UPDATE control.entities e
-SET revision = k.revision, operation = k.operation, content_digest = k.content_digest, observation_id = k.observation_id,
-    fetch_seq = k.fetch_seq
-FROM unnest($2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::bigint[])
-    AS k (entity, external_id, revision, operation, content_digest, observation_id, fetch_seq)
+SET revision = k.revision, operation = k.operation, content_digest = k.content_digest,
+    observation_id = k.observation_id, fetch_seq = k.fetch_seq, quarantined_id = k.quarantined_id,
+    quarantined_digest = k.quarantined_digest, quarantined_revision = k.quarantined_revision
+FROM unnest($2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::bigint[],
+    $9::text[],
+    $10::text[], $11::bigint[])
+    AS k (entity, external_id, revision, operation, content_digest, observation_id, fetch_seq, quarantined_id,
+        quarantined_digest, quarantined_revision)
 WHERE e.connection_id = $1 AND e.entity = k.entity AND e.external_id = k.external_id`
 
-func queueEntities(out *pgx.Batch, c ident.ConnectionID, before, after map[observation.Key]observation.Applied) {
-	var entities, externals, operations, digests, ids []string
-	var revisions, fetches []int64
+func queueEntities(out *pgx.Batch, c ident.ConnectionID, before,
+	after map[observation.Key]observation.Applied) {
+	var keys []observation.Key
+	var changed []observation.Applied
 	for k, a := range after {
-		if a == before[k] {
-			continue
+		if a != before[k] {
+			keys, changed = append(keys, k), append(changed, a)
 		}
-		entities, externals = append(entities, string(k.Entity)), append(externals, k.ExternalID)
-		revisions, operations = append(revisions, a.Revision), append(operations, string(a.Operation))
-		digests, ids = append(digests, a.Digest), append(ids, string(a.ObservationID))
-		fetches = append(fetches, a.Fetch)
 	}
-	if len(entities) > 0 {
-		out.Queue(updateEntities, c, entities, externals, revisions, operations, digests, ids, fetches)
+	if n := len(keys); n > 0 {
+		entities, externals := keyColumns(keys)
+		out.Queue(updateEntities, c, entities, externals,
+			pg.Column(n, func(i int) int64 { return changed[i].Revision }),
+			pg.Column(n, func(i int) string { return string(changed[i].Operation) }),
+			pg.Column(n, func(i int) string { return changed[i].Digest }),
+			pg.Column(n, func(i int) string { return string(changed[i].ObservationID) }),
+			pg.Column(n, func(i int) int64 { return changed[i].FetchSeq }),
+			pg.Column(n, func(i int) string { return string(changed[i].QuarantinedID) }),
+			pg.Column(n, func(i int) string { return changed[i].QuarantinedDigest }),
+			pg.Column(n, func(i int) int64 { return changed[i].QuarantinedRevision }))
 	}
 }
 
@@ -144,20 +182,18 @@ FROM unnest($2::text[], $3::bytea[]) AS k (id, document)
 WHERE t.connection_id = $1 AND t.taxonomy_id = k.id`
 
 func queueNodes(out *pgx.Batch, c ident.ConnectionID, nodes map[catalog.TaxonomyID][]byte) {
-	var ids []string
-	var documents [][]byte
-	for id, document := range nodes {
-		ids, documents = append(ids, string(id)), append(documents, document)
-	}
-	if len(ids) > 0 {
-		out.Queue(updateNodes, c, ids, documents)
+	if len(nodes) > 0 {
+		ids := slices.Collect(maps.Keys(nodes))
+		out.Queue(updateNodes, c, texts(ids),
+			pg.Column(len(ids), func(i int) []byte { return nodes[ids[i]] }))
 	}
 }
 
-// putAggregates carries taxonomy_ids as one text per item, since unnest takes no array of arrays of different lengths. An
-// item's entity is locked, so nobody else makes its row at the same time.
+// putAggregates passes taxonomy_ids as one text per item: unnest takes no array of arrays of different
+// lengths. The item's entity is locked, so no other transaction inserts the row at the same time.
 const putAggregates = `
-INSERT INTO control.aggregates AS a (connection_id, item_id, refresh_revision, document, body, taxonomy_ids, sellable)
+INSERT INTO control.aggregates AS a (connection_id, item_id, refresh_revision, document, body, taxonomy_ids,
+    sellable)
 SELECT $1, item_id, refresh_revision, document, body, string_to_array(taxonomy_ids, ','), sellable
 FROM unnest($2::text[], $3::bigint[], $4::bytea[], $5::bytea[], $6::text[], $7::boolean[])
     AS k (item_id, refresh_revision, document, body, taxonomy_ids, sellable)
@@ -170,29 +206,14 @@ func queueAggregates(out *pgx.Batch, c ident.ConnectionID, aggregates []observat
 	if len(aggregates) == 0 {
 		return
 	}
-	var ids, taxonomies []string
-	var revisions []int64
-	var documents, bodies [][]byte
-	var sellable []bool
-	for i := range aggregates {
-		a := &aggregates[i]
-		ids, revisions = append(ids, string(a.ItemID)), append(revisions, a.RefreshRevision)
-		documents, bodies = append(documents, a.Document), append(bodies, a.Body)
-		taxonomies, sellable = append(taxonomies, joined(a.Taxonomy)), append(sellable, a.Sellable)
-	}
-	out.Queue(putAggregates, c, ids, revisions, documents, bodies, taxonomies, sellable)
-}
-
-// joined joins identifiers, in which no comma is.
-func joined(ids []catalog.TaxonomyID) string {
-	var out []byte
-	for i, id := range ids {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, id...)
-	}
-	return string(out)
+	n := len(aggregates)
+	out.Queue(putAggregates, c,
+		pg.Column(n, func(i int) string { return string(aggregates[i].ItemID) }),
+		pg.Column(n, func(i int) int64 { return aggregates[i].RefreshRevision }),
+		pg.Column(n, func(i int) []byte { return aggregates[i].Document }),
+		pg.Column(n, func(i int) []byte { return aggregates[i].Body }),
+		pg.Column(n, func(i int) string { return strings.Join(texts(aggregates[i].TaxonomyIDs), ",") }),
+		pg.Column(n, func(i int) bool { return aggregates[i].Sellable }))
 }
 
 const insertLinks = `
@@ -207,18 +228,17 @@ USING unnest($2::text[], $3::text[]) AS k (taxonomy_id, item_id)
 WHERE t.connection_id = $1 AND t.taxonomy_id = k.taxonomy_id AND t.item_id = k.item_id`
 
 func queueLinks(out *pgx.Batch, c ident.ConnectionID, e *observation.Effects) {
-	for sql, links := range map[string][]observation.Link{insertLinks: e.Tie, deleteLinks: e.Untie} {
-		var nodes, items []string
-		for _, l := range links {
-			nodes, items = append(nodes, string(l.TaxonomyID)), append(items, string(l.ItemID))
-		}
-		if len(links) > 0 {
-			out.Queue(sql, c, nodes, items)
+	for sql, links := range map[string][]observation.Link{insertLinks: e.AddLinks,
+		deleteLinks: e.RemoveLinks} {
+		if n := len(links); n > 0 {
+			out.Queue(sql, c,
+				pg.Column(n, func(i int) string { return string(links[i].TaxonomyID) }),
+				pg.Column(n, func(i int) string { return string(links[i].ItemID) }))
 		}
 	}
 }
 
-// envelopesOf are the deliveries of what was accepted, in the order of the array.
+// envelopesOf returns the queue entries for accepted elements, in their order.
 func envelopesOf(b *observation.Batch, outcomes []observation.Outcome) ([]deliveries.Entry, error) {
 	var entries []deliveries.Entry
 	for i := range b.Elements {
@@ -231,7 +251,8 @@ func envelopesOf(b *observation.Batch, outcomes []observation.Outcome) ([]delive
 			return nil, fmt.Errorf("observation %s: %w", e.ID, err)
 		}
 		entries = append(entries, deliveries.Entry{
-			Kind: deliveries.Envelope, ConnectionID: b.Source.ConnectionID, LaneKey: b.LaneKey(e), ID: string(e.ID), Body: body,
+			Kind: deliveries.Envelope, ConnectionID: b.Source.ConnectionID, LaneKey: b.LaneKey(e),
+			ID: string(e.ID), Body: body,
 		})
 	}
 	return entries, nil

@@ -17,27 +17,30 @@ func TestACatchUpFindsWhatNobodyTold(t *testing.T) {
 		t.Fatal(again, err)
 	}
 	m.checkTruth()
-	if n := scan[int](m.shop, `SELECT count(*) FROM control.installations WHERE caught_up_at IS NOT NULL`); n != 1 {
+	if n := scan[int](m.shop,
+		`SELECT count(*) FROM control.installations WHERE caught_up_at IS NOT NULL`); n != 1 {
 		t.Error("the catch-up is not noted")
 	}
 	for range 2 { // the first one finds that a load is due
-		if err := m.catalog.RequestCatchUps(t.Context(), day); err != nil {
+		if err := m.bootstraps.RequestCatchUps(t.Context(), day); err != nil {
 			t.Fatal(err)
 		}
 	}
 	m.exec(`UPDATE control.connections SET state = 'suspended' WHERE connection_id = $1`, m.from.ConnectionID)
-	if err := m.catalog.RequestCatchUps(t.Context(), day); err != nil {
+	if err := m.bootstraps.RequestCatchUps(t.Context(), day); err != nil {
 		t.Fatal(err)
 	}
-	if got := scan[string](m.shop, `SELECT string_agg(kind, ' ' ORDER BY id) FROM control.river_job WHERE kind <> 'item_push'`); got != "bootstrap_load catch_up shop_check" {
+	if got := scan[string](m.shop,
+		`SELECT string_agg(kind, ' ' ORDER BY id) FROM control.river_job WHERE kind <> 'item_push'`); got != "bootstrap_load catch_up shop_check" {
 		t.Errorf("jobs: %s", got)
 	}
 }
 
-// TestACatchUpReadsOrdersWhereItMay: an app without the scope is told nothing of orders, and of the rest all the same.
+// TestACatchUpReadsOrdersWhereItMay: without the scope for orders, a catch-up reads the other resources.
 func TestACatchUpReadsOrdersWhereItMay(t *testing.T) {
 	t.Parallel()
-	for name, refusal := range map[string]error{"with the scope": nil, "without": &provider.Refused{Status: 403}} {
+	for name, refusal := range map[string]error{"with the scope": nil,
+		"without": &provider.CredentialRefused{Status: 403}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newMarket(t)
@@ -59,17 +62,19 @@ func TestACatchUpReadsOrdersWhereItMay(t *testing.T) {
 			if want := []string{"page category", "page product", "page order"}; !slices.Equal(calls, want) {
 				t.Errorf("calls %q", calls)
 			}
-			if n := scan[int](m.shop, `SELECT count(*) FROM control.installations WHERE caught_up_at IS NOT NULL`); n != 1 {
+			if n := scan[int](m.shop,
+				`SELECT count(*) FROM control.installations WHERE caught_up_at IS NOT NULL`); n != 1 {
 				t.Error("the catch-up is not noted")
 			}
-			if n := scan[int](m.shop, `SELECT count(*) FROM control.river_job WHERE kind = 'shop_check'`); n != 0 {
+			if n := scan[int](m.shop,
+				`SELECT count(*) FROM control.river_job WHERE kind = 'shop_check'`); n != 0 {
 				t.Error("the shop is looked into for orders that may not be read")
 			}
 		})
 	}
 }
 
-// TestALoadThatFailedIsOpenedAgain: a deletion that nobody told of is found by a load alone.
+// TestALoadThatFailedIsOpenedAgain: a deletion without a webhook is found only by a bootstrap run.
 func TestALoadThatFailedIsOpenedAgain(t *testing.T) {
 	t.Parallel()
 	m := newMarket(t)
@@ -84,7 +89,7 @@ func TestALoadThatFailedIsOpenedAgain(t *testing.T) {
 		{`state = 'completed', created_at = now() - interval '25 hours'`, 3},
 	} {
 		m.exec(`UPDATE control.bootstrap_runs SET ` + step.set)
-		if err := m.catalog.RequestCatchUps(t.Context(), day); err != nil {
+		if err := m.bootstraps.RequestCatchUps(t.Context(), day); err != nil {
 			t.Fatal(err)
 		}
 		if n := scan[int](m.shop, `SELECT count(*) FROM control.bootstrap_runs`); n != step.runs {

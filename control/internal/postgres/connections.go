@@ -28,7 +28,7 @@ WHERE connection_id = $1 AND provider = $4
 ON CONFLICT (connection_id) DO UPDATE
 SET connector_token_id = excluded.connector_token_id, token_hmac = excluded.token_hmac, created_at = now()`
 
-// CreateCustom stores a custom connection and its token (E2).
+// CreateCustom implements connection.Store.
 func (s *Store) CreateCustom(ctx context.Context, c connection.NewConnection) error {
 	var profile []byte
 	if c.Profile != nil {
@@ -38,7 +38,8 @@ func (s *Store) CreateCustom(ctx context.Context, c connection.NewConnection) er
 		}
 	}
 	err := pg.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, insertConnection, c.ID, c.StoreID, connection.ProviderCustom, c.ExternalStoreID, profile)
+		tag, err := tx.Exec(ctx, insertConnection, c.ID, c.StoreID, connection.ProviderCustom,
+			c.ExternalStoreID, profile)
 		if err != nil {
 			return err
 		}
@@ -51,8 +52,9 @@ func (s *Store) CreateCustom(ctx context.Context, c connection.NewConnection) er
 	return Translate("create connection", err)
 }
 
-// ReplaceToken gives a custom connection another token (E3).
-func (s *Store) ReplaceToken(ctx context.Context, c ident.ConnectionID, id ident.ConnectorTokenID, mac [sha256.Size]byte) error {
+// ReplaceToken implements connection.Store.
+func (s *Store) ReplaceToken(ctx context.Context, c ident.ConnectionID, id ident.ConnectorTokenID,
+	mac [sha256.Size]byte) error {
 	tag, err := s.pool.Exec(ctx, putToken, c, id, mac[:], connection.ProviderCustom)
 	if err != nil {
 		return Translate("rotate token", err)
@@ -69,7 +71,7 @@ FROM control.connector_tokens t
 JOIN control.connections c ON c.connection_id = t.connection_id
 WHERE t.token_hmac = $1 AND c.provider = $2`
 
-// HolderOf finds the custom connection that a token is of.
+// HolderOf implements connection.Store.
 func (s *Store) HolderOf(ctx context.Context, mac [sha256.Size]byte) (c connection.Custom, err error) {
 	err = s.pool.QueryRow(ctx, selectHolder, mac[:], connection.ProviderCustom).Scan(&c.ID, &c.StoreID)
 	if errors.Is(err, pgx.ErrNoRows) {

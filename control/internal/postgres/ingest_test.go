@@ -18,24 +18,26 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// provided makes a connection of a provider.
+// provided creates a connection of a provider.
 func (s *shop) provided(external string) observation.Source {
 	s.t.Helper()
 	from := observation.Source{
 		ConnectionID: ident.ConnectionID(ident.Mint(ident.Connection, time.Now())),
 		StoreID:      ident.StoreID(ident.Mint(ident.Store, time.Now())), Provider: "tiendanube",
 	}
-	if _, err := s.super.Exec(s.t.Context(), `INSERT INTO control.connections (connection_id, store_id, provider, external_store_id) VALUES ($1, $2, $3, $4)`,
+	if _, err := s.super.Exec(s.t.Context(),
+		`INSERT INTO control.connections (connection_id, store_id, provider, external_store_id) VALUES ($1, $2, $3, $4)`,
 		from.ConnectionID, from.StoreID, from.Provider, external); err != nil {
 		s.t.Fatal(err)
 	}
 	return from
 }
 
-// theProduct is what a provider returns of a product.
+// theProduct is a product as a provider returns it.
 func theProduct(external, title string) provider.Fetched {
 	return provider.Fetched{
-		Entity: catalog.Product, ExternalID: external, Raw: fmt.Appendf(nil, `{"id":%q, "title":%q}`, external, title),
+		Entity: catalog.Product, ExternalID: external, Raw: fmt.Appendf(nil,
+			`{"id":%q, "title":%q}`, external, title),
 		Document: &catalog.CatalogAggregate{
 			Item:     catalog.Item{Title: catalog.LocalizedText{"en": title}, Status: catalog.Active},
 			Variants: []catalog.Variant{{ExternalID: "v"}},
@@ -44,12 +46,13 @@ func theProduct(external, title string) provider.Fetched {
 }
 
 func gone(external string) provider.Fetched {
-	return provider.Fetched{Entity: catalog.Product, ExternalID: external, Gone: true, Raw: []byte(`{"code":404}`)}
+	return provider.Fetched{Entity: catalog.Product, ExternalID: external, Gone: true,
+		Raw: []byte(`{"code":404}`)}
 }
 
 func (s *shop) number() int64 {
 	s.t.Helper()
-	n, err := s.catalog.NextFetch(context.Background())
+	n, err := s.catalog.NextFetchSeq(context.Background())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -58,7 +61,7 @@ func (s *shop) number() int64 {
 
 func (s *shop) fetched(from observation.Source, number int64, f ...provider.Fetched) []observation.Status {
 	s.t.Helper()
-	outcomes, err := s.catalog.Apply(context.Background(), ingest.BatchOf(from, time.Now(), f, number))
+	outcomes, err := s.catalog.Apply(context.Background(), ingest.NewBatch(from, time.Now(), f, number))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -94,14 +97,17 @@ func TestFetchesAreNumberedAndCompared(t *testing.T) {
 	n6, n7 := s.number(), s.number()
 	check(s.fetched(from, n7, gone("never")), observation.Duplicate)
 	check(s.fetched(from, n6, theProduct("never", "risen")), observation.Stale)
-	bad := provider.Fetched{Entity: catalog.Product, ExternalID: "p", Raw: []byte(`{`), Malformed: &provider.Malformed{Reason: "missing at /item"}}
+	bad := provider.Fetched{Entity: catalog.Product, ExternalID: "p", Raw: []byte(`{`),
+		Malformed: &provider.Malformed{Reason: "missing at /item"}}
 	check(s.fetched(from, s.number(), bad), observation.Quarantined)
-	// One page may hold an entity twice; the later one is the newer.
-	check(s.fetched(from, s.number(), theProduct("p", "a"), theProduct("p", "b")), observation.Accepted, observation.Accepted)
+	// A page may contain an entity twice; the later element is the newer.
+	check(s.fetched(from, s.number(), theProduct("p", "a"), theProduct("p", "b")), observation.Accepted,
+		observation.Accepted)
 	if title, _, revision := titleOf(t, s.served("p").Body); title != "b" || revision != 4 {
 		t.Errorf("served %q at %d", title, revision)
 	}
-	if n := scan[int](s, `SELECT count(*) FROM delivery.entries WHERE connection_id = $1`, from.ConnectionID); n != 4 {
+	if n := scan[int](s, `SELECT count(*) FROM delivery.entries WHERE connection_id = $1`,
+		from.ConnectionID); n != 4 {
 		t.Errorf("%d envelopes, want 4", n)
 	}
 }
@@ -110,7 +116,8 @@ func TestAProvidersObservationIsReadRaw(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	from := s.provided("raw")
-	outcomes, err := s.catalog.Apply(t.Context(), ingest.BatchOf(from, time.Now(), []provider.Fetched{theProduct("p", "x")}, s.number()))
+	outcomes, err := s.catalog.Apply(t.Context(), ingest.NewBatch(from, time.Now(),
+		[]provider.Fetched{theProduct("p", "x")}, s.number()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +126,7 @@ func TestAProvidersObservationIsReadRaw(t *testing.T) {
 		t.Errorf("%q, %v", raw, err)
 	}
 	if _, err := s.service.Snapshot(t.Context(), outcomes[0].ObservationID); err == nil {
-		t.Error("operation 10 serves what a provider sent")
+		t.Error("read_canonical serves what a provider sent")
 	}
 	var envelope struct {
 		Data struct {
@@ -128,7 +135,8 @@ func TestAProvidersObservationIsReadRaw(t *testing.T) {
 			Revision int64  `json:"revision"`
 		} `json:"data"`
 	}
-	if err := json.Unmarshal(scan[[]byte](s, `SELECT body FROM delivery.entries WHERE connection_id = $1`, from.ConnectionID), &envelope); err != nil {
+	if err := json.Unmarshal(scan[[]byte](s, `SELECT body FROM delivery.entries WHERE connection_id = $1`,
+		from.ConnectionID), &envelope); err != nil {
 		t.Fatal(err)
 	}
 	if d := envelope.Data; d.Snapshot != "raw" || d.Digest != catalog.Digest(raw) || d.Revision != 1 {
@@ -136,8 +144,8 @@ func TestAProvidersObservationIsReadRaw(t *testing.T) {
 	}
 }
 
-// TestFetchesThatEndInAnyOrder lets workers fetch a truth that moves, delays what they bring, and wants the truth of the
-// last fetch in the end and a refresh_revision that never falls.
+// TestFetchesThatEndInAnyOrder fetches a changing truth with several workers, delays their results, and
+// expects the truth of the last fetch in the end and a refresh_revision that never decreases.
 func TestFetchesThatEndInAnyOrder(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -184,7 +192,8 @@ func TestFetchesThatEndInAnyOrder(t *testing.T) {
 	}
 }
 
-// forbidFalls has the database itself refuse a revision that does not rise; the order in which rows lie says nothing.
+// forbidFalls makes the database reject a revision that does not rise, since the order of rows proves
+// nothing.
 func (s *shop) forbidFalls() {
 	s.t.Helper()
 	for _, sql := range []string{`
@@ -204,7 +213,8 @@ EXECUTE FUNCTION control.refuse_fall()`} {
 	}
 }
 
-// TestADeleteDuringAPageStaysDeleted lets a page that was read before a delete land at random around it.
+// TestADeleteDuringAPageStaysDeleted applies a page that was read before a delete at random times around the
+// delete.
 func TestADeleteDuringAPageStaysDeleted(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -227,7 +237,9 @@ func TestADeleteDuringAPageStaysDeleted(t *testing.T) {
 		wg.Go(func() { s.fetched(from, removal, gone(id)) })
 		wg.Wait()
 	}
-	if n := scan[int](s, `SELECT count(*) FROM control.aggregates WHERE connection_id = $1 AND body IS NOT NULL`, from.ConnectionID); n != 1 {
+	if n := scan[int](s,
+		`SELECT count(*) FROM control.aggregates WHERE connection_id = $1 AND body IS NOT NULL`,
+		from.ConnectionID); n != 1 {
 		t.Errorf("%d items are served, want the other one alone", n)
 	}
 }

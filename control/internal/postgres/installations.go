@@ -14,24 +14,21 @@ import (
 	"storefront.internal/shared/pg"
 )
 
-// SagaJobs enqueues the work of installations, in the transaction that causes it.
-type SagaJobs interface {
-	EnqueueSaga(ctx context.Context, tx pgx.Tx, id ident.InstallationID, epoch int) error
-}
-
-// Installations are the tables of platform connectors.
+// Installations is the part of schema control that holds installations and endpoints of providers.
 type Installations struct {
 	pool *pgxpool.Pool
-	jobs SagaJobs
+	jobs Jobs
 }
 
 // NewInstallations returns the Installations behind a pool.
-func NewInstallations(pool *pgxpool.Pool, jobs SagaJobs) *Installations {
+func NewInstallations(pool *pgxpool.Pool, jobs Jobs) *Installations {
 	return &Installations{pool: pool, jobs: jobs}
 }
 
-// Install implements installation.Store (operation 5). Installations of one store wait for each other at its connection.
-func (s *Installations) Install(ctx context.Context, n installation.New) (out installation.Installed, err error) {
+// Install implements installation.Store. Installations of the same store wait for each other at its
+// connection.
+func (s *Installations) Install(ctx context.Context,
+	n installation.NewInstallation) (out installation.Installed, err error) {
 	profile, err := optionalJSON(n.Profile)
 	if err != nil {
 		return out, err
@@ -41,7 +38,7 @@ func (s *Installations) Install(ctx context.Context, n installation.New) (out in
 		return out, err
 	}
 	err = pg.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		if out, err = connect(ctx, tx, n, profile); err != nil {
+		if out, err = upsertConnection(ctx, tx, n, profile); err != nil {
 			return err
 		}
 		sealed, err := n.Seal(out.ConnectionID)
@@ -52,7 +49,8 @@ func (s *Installations) Install(ctx context.Context, n installation.New) (out in
 			return err
 		}
 		var epoch int
-		err = tx.QueryRow(ctx, putInstallation, n.InstallationID, out.ConnectionID, n.Provider, n.AppID, n.Scope, n.BrowserProof, attribution).
+		err = tx.QueryRow(ctx, putInstallation, n.InstallationID, out.ConnectionID, n.Provider, n.AppID,
+			n.Scope, n.BrowserProof, attribution).
 			Scan(&out.InstallationID, &epoch)
 		if err != nil {
 			return err
@@ -63,7 +61,7 @@ func (s *Installations) Install(ctx context.Context, n installation.New) (out in
 		if err := tx.QueryRow(ctx, selectEndpoint, out.ConnectionID).Scan(&out.EndpointID); err != nil {
 			return err
 		}
-		return s.jobs.EnqueueSaga(ctx, tx, out.InstallationID, epoch)
+		return s.jobs.EnqueueInstallations(ctx, tx, installation.Ref{ID: out.InstallationID, Epoch: epoch})
 	})
 	if err != nil {
 		return installation.Installed{}, Translate("install", err)
@@ -94,16 +92,19 @@ UPDATE control.connections
 SET state = 'active', store_profile = coalesce($2, store_profile)
 WHERE connection_id = $1`
 
-// connect makes the connection of a store, or locks and revives the one that is there.
-func connect(ctx context.Context, tx pgx.Tx, n installation.New, profile []byte) (out installation.Installed, err error) {
-	tag, err := tx.Exec(ctx, insertConnection, n.ConnectionID, n.StoreID, n.Provider, n.ExternalStoreID, profile)
+// upsertConnection inserts the connection of a store, or locks and activates the existing one.
+func upsertConnection(ctx context.Context, tx pgx.Tx, n installation.NewInstallation,
+	profile []byte) (out installation.Installed, err error) {
+	tag, err := tx.Exec(ctx, insertConnection, n.ConnectionID, n.StoreID, n.Provider,
+		n.ExternalStoreID, profile)
 	if err != nil {
 		return out, err
 	}
 	if tag.RowsAffected() == 1 {
 		return installation.Installed{ConnectionID: n.ConnectionID, Created: true}, nil
 	}
-	if err := tx.QueryRow(ctx, lockConnectionOf, n.Provider, n.ExternalStoreID).Scan(&out.ConnectionID); err != nil {
+	if err := tx.QueryRow(ctx, lockConnectionOf, n.Provider,
+		n.ExternalStoreID).Scan(&out.ConnectionID); err != nil {
 		return out, err
 	}
 	_, err = tx.Exec(ctx, reconnect, out.ConnectionID, profile)
@@ -122,9 +123,9 @@ INSERT INTO control.installations AS i
 VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT (connection_id) DO UPDATE
 SET provider_app_id = excluded.provider_app_id, scope = excluded.scope,
-    browser_proof_sha256 = excluded.browser_proof_sha256, attribution = excluded.attribution, epoch = i.epoch + 1,
-    state = 'opened', reason = NULL, attempts = 0, opened_at = now(), updated_at = now(), due_at = now(),
-    lease = NULL, lease_until = NULL
+    browser_proof_sha256 = excluded.browser_proof_sha256, attribution = excluded.attribution,
+    epoch = i.epoch + 1,
+    state = 'opened', reason = NULL, attempts = 0, opened_at = now(), updated_at = now(), due_at = now()
 RETURNING installation_id, epoch`
 
 const rebindEndpoints = `
@@ -143,8 +144,9 @@ SELECT endpoint_id
 FROM control.endpoints
 WHERE connection_id = $1 AND topic IS NULL`
 
-// putEndpoints gives a connection the endpoints that it lacks, and all of them the app.
-func putEndpoints(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, provider, app string, all []installation.Endpoint) error {
+// putEndpoints inserts the endpoints that a connection lacks, and binds all of them to the app.
+func putEndpoints(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, provider, app string,
+	all []installation.Endpoint) error {
 	ids, topics := make([]string, len(all)), make([]string, len(all))
 	for i, e := range all {
 		ids[i], topics[i] = string(e.ID), e.Topic
@@ -163,11 +165,13 @@ FROM control.connections c
 LEFT JOIN control.installations i ON i.connection_id = c.connection_id
 WHERE c.connection_id = $1`
 
-// Connection implements installation.Store (E7).
-func (s *Installations) Connection(ctx context.Context, c ident.ConnectionID) (v installation.View, err error) {
+// Connection implements installation.Store.
+func (s *Installations) Connection(ctx context.Context,
+	c ident.ConnectionID) (v installation.View, err error) {
 	var i installation.Status
 	err = s.pool.QueryRow(ctx, selectView, c).
-		Scan(&v.ConnectionID, &v.StoreID, &v.Provider, &v.ExternalStoreID, &v.State, &i.ID, &i.State, &i.Reason)
+		Scan(&v.ConnectionID, &v.StoreID, &v.Provider, &v.ExternalStoreID, &v.State, &i.ID,
+			&i.State, &i.Reason)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return v, notFound("connection")
 	}

@@ -12,7 +12,7 @@ import (
 	"storefront.internal/shared/pg"
 )
 
-// raiseVersion takes the row's lock until the transaction ends, so versions commit in their order.
+// raiseVersion locks the row until the transaction ends, so versions commit in order.
 const raiseVersion = `UPDATE control.key_version SET version = version + 1 RETURNING version`
 
 const insertKey = `
@@ -22,14 +22,15 @@ FROM control.connections
 WHERE connection_id = $2
 RETURNING created_at`
 
-// InsertKey stores a new key (operation 6).
+// InsertKey implements storekeys.Store.
 func (s *Store) InsertKey(ctx context.Context, k storekeys.SealedKey) (createdAt time.Time, err error) {
 	err = pg.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		var version int64
 		if err := tx.QueryRow(ctx, raiseVersion).Scan(&version); err != nil {
 			return err
 		}
-		err := tx.QueryRow(ctx, insertKey, k.ID, k.ConnectionID, k.Digest[:], k.Sealed, k.Scopes, version).Scan(&createdAt)
+		err := tx.QueryRow(ctx, insertKey, k.ID, k.ConnectionID, k.Digest[:], k.Sealed, k.Scopes,
+			version).Scan(&createdAt)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return notFound("connection")
 		}
@@ -41,28 +42,20 @@ func (s *Store) InsertKey(ctx context.Context, k storekeys.SealedKey) (createdAt
 	return createdAt.UTC(), Translate("issue key", err)
 }
 
-const connectionExists = `SELECT EXISTS (SELECT FROM control.connections WHERE connection_id = $1)`
-
 const selectLiveKeys = `
 SELECT api_key_id, connection_id, digest, sealed_secret, scopes, created_at
 FROM control.api_keys
 WHERE connection_id = $1 AND revoked_at IS NULL
 ORDER BY created_at DESC, api_key_id DESC`
 
-// LiveKeys reads the live keys of a connection, newest first (operation 7).
+// LiveKeys implements storekeys.Store.
 func (s *Store) LiveKeys(ctx context.Context, c ident.ConnectionID) (keys []storekeys.SealedKey, err error) {
 	err = pg.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		var exists bool
-		if err := tx.QueryRow(ctx, connectionExists, c).Scan(&exists); err != nil {
+		if err := connectionExists(ctx, tx, c); err != nil {
 			return err
 		}
-		if !exists {
-			return notFound("connection")
-		}
-		rows, err := tx.Query(ctx, selectLiveKeys, c)
-		if err != nil {
-			return err
-		}
+		rows, _ := tx.Query(ctx, selectLiveKeys, c)
+		var err error
 		keys, err = pgx.CollectRows(rows, scanKey)
 		return err
 	})
@@ -87,7 +80,8 @@ UPDATE control.api_keys
 SET revoked_at = now(), changed_version = $2
 WHERE api_key_id = $1`
 
-// RevokeKey ends a key; a key that has ended is left as it is (E4). The version's lock orders concurrent revocations.
+// RevokeKey implements storekeys.Store. A revoked key is left as it is. The lock on the version orders
+// concurrent calls.
 func (s *Store) RevokeKey(ctx context.Context, c ident.ConnectionID, k ident.KeyID) error {
 	err := pg.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		revoked, err := isRevoked(ctx, tx, c, k)
@@ -98,7 +92,7 @@ func (s *Store) RevokeKey(ctx context.Context, c ident.ConnectionID, k ident.Key
 		if err := tx.QueryRow(ctx, raiseVersion).Scan(&version); err != nil {
 			return err
 		}
-		// Another request may have ended it before this one got the version's lock.
+		// Another call may have revoked it while this one waited for the lock.
 		if revoked, err = isRevoked(ctx, tx, c, k); err != nil || revoked {
 			return err
 		}
@@ -110,7 +104,8 @@ func (s *Store) RevokeKey(ctx context.Context, c ident.ConnectionID, k ident.Key
 	return Translate("revoke key", err)
 }
 
-func isRevoked(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, k ident.KeyID) (revoked bool, err error) {
+func isRevoked(ctx context.Context, tx pgx.Tx, c ident.ConnectionID,
+	k ident.KeyID) (revoked bool, err error) {
 	err = tx.QueryRow(ctx, selectRevoked, k, c).Scan(&revoked)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, notFound("key")
@@ -119,17 +114,19 @@ func isRevoked(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, k ident.Key
 }
 
 const selectKeyState = `
-SELECT k.digest, k.api_key_id, k.connection_id, c.store_id, k.scopes, k.revoked_at IS NOT NULL, k.changed_version, k.pushed_version
+SELECT k.digest, k.api_key_id, k.connection_id, c.store_id, k.scopes, k.revoked_at IS NOT NULL,
+    k.changed_version, k.pushed_version
 FROM control.api_keys k
 JOIN control.connections c ON c.connection_id = k.connection_id
 WHERE k.api_key_id = $1`
 
-// KeyState reads what the edges must learn of a key.
+// KeyState implements storekeys.State.
 func (s *Store) KeyState(ctx context.Context, k ident.KeyID) (out storekeys.KeyState, err error) {
 	var digest []byte
 	g := &out.Grant
 	err = s.pool.QueryRow(ctx, selectKeyState, k).
-		Scan(&digest, &g.KeyID, &g.ConnectionID, &g.StoreID, &g.Scopes, &out.Revoked, &out.Changed, &out.Pushed)
+		Scan(&digest, &g.KeyID, &g.ConnectionID, &g.StoreID, &g.Scopes, &out.Revoked,
+			&out.Changed, &out.Pushed)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return out, notFound("key")
 	}
@@ -142,21 +139,21 @@ UPDATE control.api_keys
 SET pushed_version = $2
 WHERE api_key_id = $1 AND pushed_version < $2`
 
-// MarkPushed records that Redis holds a key's change.
+// MarkPushed implements storekeys.State.
 func (s *Store) MarkPushed(ctx context.Context, k ident.KeyID, changed int64) error {
 	_, err := s.pool.Exec(ctx, markPushed, k, changed)
 	return Translate("mark key", err)
 }
 
-// selectCompleteVersion holds the version back behind the first change that Redis has not got. Versions commit in
-// their order, so one snapshot sees every change up to the version that it sees.
+// selectCompleteVersion returns the version before the first change that Redis lacks. Versions commit in
+// order, so a snapshot contains every change up to the version that it contains.
 const selectCompleteVersion = `
 SELECT coalesce(
     (SELECT min(changed_version) - 1 FROM control.api_keys WHERE pushed_version < changed_version),
     version)
 FROM control.key_version`
 
-// CompleteVersion returns the greatest key version up to which Redis holds every change.
+// CompleteVersion implements storekeys.State.
 func (s *Store) CompleteVersion(ctx context.Context) (version int64, err error) {
 	err = s.pool.QueryRow(ctx, selectCompleteVersion).Scan(&version)
 	return version, Translate("read key version", err)
@@ -167,19 +164,15 @@ SELECT digest
 FROM control.api_keys
 WHERE revoked_at > now() - $2::interval AND changed_version > $1`
 
-// RevokedAfter returns the digests of the keys that were revoked by changes after the version, within the time.
+// RevokedAfter implements storekeys.State.
 func (s *Store) RevokedAfter(ctx context.Context, version int64, within time.Duration) ([][32]byte, error) {
-	rows, err := s.pool.Query(ctx, selectRevokedAfter, version, within)
-	if err != nil {
-		return nil, Translate("read revoked keys", err)
-	}
-	digests, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d [32]byte, err error) {
+	scan := func(row pgx.CollectableRow) (d [32]byte, err error) {
 		var digest []byte
 		err = row.Scan(&digest)
 		copy(d[:], digest)
 		return d, err
-	})
-	return digests, Translate("read revoked keys", err)
+	}
+	return list(ctx, s.pool, "read revoked keys", scan, selectRevokedAfter, version, within)
 }
 
 const selectSealHeaders = `
@@ -190,12 +183,8 @@ UNION
 SELECT substring(sealed FROM 1 FOR $1)
 FROM control.credentials`
 
-// SealHeaders returns the first bytes of the stored ciphertexts, each once: they name the keys that opening needs.
+// SealHeaders returns the distinct first bytes of the stored ciphertexts: they name the keys that sealed
+// them.
 func (s *Store) SealHeaders(ctx context.Context, length int) ([][]byte, error) {
-	rows, err := s.pool.Query(ctx, selectSealHeaders, length)
-	if err != nil {
-		return nil, Translate("read seal headers", err)
-	}
-	headers, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
-	return headers, Translate("read seal headers", err)
+	return list(ctx, s.pool, "read seal headers", pgx.RowTo[[]byte], selectSealHeaders, length)
 }

@@ -2,7 +2,7 @@ package postgres
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Metrics counts what should not happen.
+// Metrics counts repeated transactions.
 type Metrics struct {
 	retries prometheus.Counter
 }
@@ -11,7 +11,8 @@ type Metrics struct {
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{retries: prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "storefront_control_catalog_tx_retries_total",
-		Help: "Transactions of the catalog that the server ended for a deadlock or a serialization failure; they were repeated. More than 0 is a fault of the order of locks.",
+		Help: "Catalog transactions that were repeated because PostgreSQL ended them for a deadlock or a " +
+			"serialization failure. Above 0, the order of locks has a defect.",
 	})}
 	r.MustRegister(m.retries)
 	return m

@@ -17,14 +17,15 @@ import (
 	"storefront.internal/shared/signal"
 )
 
-// Privacy is the part of schema control that answers for people's data.
+// Privacy is the part of schema control that deletes personal data.
 type Privacy struct{ pool *pgxpool.Pool }
 
 // NewPrivacy returns Privacy.
 func NewPrivacy(pool *pgxpool.Pool) *Privacy { return &Privacy{pool: pool} }
 
 const selectPrivacyRequest = `
-SELECT q.request_id, q.connection_id, c.provider, q.kind, q.orders, q.received_at, coalesce(e.topic, d.topic_hint, ''), coalesce(d.raw, '')
+SELECT q.request_id, q.connection_id, c.provider, q.kind, q.orders, q.received_at, coalesce(q.matches, 0),
+    q.approved_at IS NOT NULL, coalesce(e.topic, d.topic_hint, ''), coalesce(d.raw, '')
 FROM control.privacy_requests q
 JOIN control.connections c ON c.connection_id = q.connection_id
 LEFT JOIN control.webhook_deliveries d ON d.delivery_id = q.request_id AND d.minted_at = $2
@@ -32,9 +33,10 @@ LEFT JOIN control.endpoints e ON e.endpoint_id = d.endpoint_id
 WHERE q.request_id = $1 AND q.completed_at IS NULL`
 
 // Request implements privacy.Store.
-func (p *Privacy) Request(ctx context.Context, id ident.DeliveryID) (r privacy.Request, err error) {
-	err = p.pool.QueryRow(ctx, selectPrivacyRequest, id, deliveredAt(id)).
-		Scan(&r.ID, &r.ConnectionID, &r.Provider, &r.Kind, &r.Orders, &r.ReceivedAt, &r.Hint, &r.Body)
+func (p *Privacy) Request(ctx context.Context, id ident.WebhookEventID) (r privacy.Request, err error) {
+	err = p.pool.QueryRow(ctx, selectPrivacyRequest, id, eventMintedAt(id)).
+		Scan(&r.ID, &r.ConnectionID, &r.Provider, &r.Kind, &r.Orders, &r.ReceivedAt, &r.Matches,
+			&r.Approved, &r.Hint, &r.Body)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, notFound("privacy request")
 	}
@@ -42,76 +44,135 @@ func (p *Privacy) Request(ctx context.Context, id ident.DeliveryID) (r privacy.R
 }
 
 const openPrivacyRequests = `
-SELECT request_id, connection_id, kind, orders, received_at
+SELECT request_id, connection_id, kind, orders, received_at, coalesce(matches, 0), approved_at IS NOT NULL
 FROM control.privacy_requests
 WHERE completed_at IS NULL
 ORDER BY received_at
 LIMIT 1000`
 
-// Open returns the requests that are not completed, the oldest first, without whom they are about.
-func (p *Privacy) Open(ctx context.Context) (open []privacy.Request, err error) {
+// ListOpen returns the requests that are not completed, the oldest first, without personal data.
+func (p *Privacy) ListOpen(ctx context.Context) (open []privacy.Request, err error) {
 	rows, err := p.pool.Query(ctx, openPrivacyRequests)
 	if err == nil {
 		open, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r privacy.Request, err error) {
-			err = row.Scan(&r.ID, &r.ConnectionID, &r.Kind, &r.Orders, &r.ReceivedAt)
+			err = row.Scan(&r.ID, &r.ConnectionID, &r.Kind, &r.Orders, &r.ReceivedAt, &r.Matches, &r.Approved)
 			return r, err
 		})
 	}
 	return open, Translate("list privacy requests", err)
 }
 
-func deliveredAt(id ident.DeliveryID) time.Time {
+func eventMintedAt(id ident.WebhookEventID) time.Time {
 	at, _ := ident.MintedAt(string(id))
 	return at
 }
 
-// Bytes are searched as text in which everything that is not ASCII is escaped, so that no bytes are refused.
+// A body contains a hint in its bytes as encode writes them, with everything outside ASCII escaped, so every
+// body can be searched. OFFSET 0 keeps PostgreSQL from encoding the body anew for each hint.
 const (
-	stands = `EXISTS (SELECT FROM unnest($3::text[]) AS t WHERE position(t IN lower(encode(o.raw, 'escape'))) > 0`
+	selectOrderIDs = `
+SELECT DISTINCT external_id
+FROM control.observations
+WHERE connection_id = $1 AND entity = 'order' AND external_id > $2
+ORDER BY external_id
+LIMIT $3`
 
-	pageOfOrdersWith = `
-WITH page AS MATERIALIZED (
-    SELECT DISTINCT external_id
-    FROM control.observations
-    WHERE connection_id = $1 AND entity = 'order' AND external_id > $2
-    ORDER BY external_id
-    LIMIT $4
-)
-SELECT p.external_id, $3::text[] IS NULL OR EXISTS (
-    SELECT FROM control.observations o
-    WHERE o.connection_id = $1 AND o.entity = 'order' AND o.external_id = p.external_id
-        AND ` + stands + ` OR position(t IN lower(encode(o.document, 'escape'))) > 0))
-FROM page p
-ORDER BY p.external_id`
+	selectOrdersWithHints = `
+SELECT o.external_id, o.raw, coalesce(o.document, '')
+FROM control.observations o
+CROSS JOIN LATERAL (
+    SELECT lower(encode(o.raw, 'escape') COLLATE "C") AS raw,
+        lower(encode(o.document, 'escape') COLLATE "C") AS document
+    OFFSET 0
+) AS s
+WHERE o.connection_id = $1 AND o.entity = 'order' AND o.external_id = ANY ($2::text[]) AND (
+    EXISTS (SELECT FROM unnest($3::text[]) AS hint WHERE position(hint IN s.raw) > 0)
+    OR EXISTS (SELECT FROM unnest($4::text[]) AS hint WHERE position(hint IN s.document) > 0))
+ORDER BY o.external_id`
 )
 
-// OrdersWith implements privacy.Store.
-func (p *Privacy) OrdersWith(ctx context.Context, c ident.ConnectionID, texts []string, from string, limit int) (orders []string, next string, err error) {
-	err = pg.InTx(ctx, fresh{p.pool}, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, pageOfOrdersWith, c, from, texts, limit)
+// FindOrders implements privacy.Store.
+func (p *Privacy) FindOrders(ctx context.Context, c ident.ConnectionID, m *privacy.Matcher, after string,
+	limit int) (page privacy.OrderPage, err error) {
+	err = pg.InTx(ctx, pg.CustomPlans(p.pool), func(tx pgx.Tx) error {
+		rows, _ := tx.Query(ctx, selectOrderIDs, c, after, limit)
+		ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil {
 			return err
 		}
-		var id string
-		var meant bool
-		looked := 0
-		_, err = pgx.ForEachRow(rows, []any{&id, &meant}, func() error {
-			looked++
-			if meant {
-				orders = append(orders, id)
-			}
-			return nil
-		})
-		if looked == limit {
-			next = id
+		page = privacy.OrderPage{Orders: ids, Read: len(ids)}
+		if len(ids) == limit {
+			page.Next = ids[limit-1]
 		}
+		if m == nil || len(ids) == 0 {
+			return nil
+		}
+		page.Orders, err = selectMatchingOrders(ctx, tx, c, m, ids)
 		return err
 	})
-	return orders, next, Translate("search orders", err)
+	return page, Translate("search orders", err)
+}
+
+func selectMatchingOrders(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, m *privacy.Matcher,
+	ids []string) (matching []string, err error) {
+	rows, _ := tx.Query(ctx, selectOrdersWithHints, c, ids, m.Hints(), m.DocumentHints())
+	var id string
+	var raw, document []byte
+	_, err = pgx.ForEachRow(rows, []any{&id, &raw, &document}, func() error {
+		if n := len(matching); n > 0 && matching[n-1] == id {
+			return nil
+		}
+		if m.MatchRaw(raw) || m.MatchDocument(document) {
+			matching = append(matching, id)
+		}
+		return nil
+	})
+	return matching, err
+}
+
+const holdRequest = `
+UPDATE control.privacy_requests
+SET matches = $2
+WHERE request_id = $1 AND completed_at IS NULL AND approved_at IS NULL`
+
+// Hold implements privacy.Store.
+func (p *Privacy) Hold(ctx context.Context, r *privacy.Request, matches int) error {
+	_, err := p.pool.Exec(ctx, holdRequest, r.ID, matches)
+	return Translate("hold privacy request", err)
 }
 
 const (
-	closeOrders = `
+	approveRequest = `
+UPDATE control.privacy_requests
+SET approved_at = now()
+WHERE request_id = $1 AND matches > 0 AND approved_at IS NULL AND completed_at IS NULL`
+	refuseRequest = `
+UPDATE control.privacy_requests
+SET completed_at = now()
+WHERE request_id = $1 AND matches > 0 AND approved_at IS NULL AND completed_at IS NULL`
+)
+
+// Approve lets a held request continue. approved is false when no such request is held.
+func (p *Privacy) Approve(ctx context.Context, jobs Jobs,
+	id ident.WebhookEventID) (approved bool, err error) {
+	err = pg.InTx(ctx, p.pool, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, approveRequest, id)
+		if approved = tag.RowsAffected() > 0; err != nil || !approved {
+			return err
+		}
+		return jobs.EnqueuePrivacyRequest(ctx, tx, id)
+	})
+	return approved && err == nil, Translate("approve privacy request", err)
+}
+
+// Refuse completes a held request: only the orders that it names stay redacted. refused is false when no such
+// request is held.
+func (p *Privacy) Refuse(ctx context.Context, id ident.WebhookEventID) (refused bool, err error) {
+	return p.end(ctx, id, refuseRequest, id)
+}
+
+const (
+	markOrdersRedacted = `
 UPDATE control.entities
 SET redacted_at = coalesce(redacted_at, now())
 WHERE connection_id = $1 AND entity = 'order' AND external_id = ANY ($2)`
@@ -130,18 +191,18 @@ WHERE o.observation_id = k.observation_id AND o.minted_at = k.minted_at`
 	countRedacted = `UPDATE control.privacy_requests SET redacted = redacted + $2 WHERE request_id = $1`
 )
 
-// Redact implements privacy.Store. The entities are locked first, so what is being fetched is either there to be redacted,
-// or waits and is not archived.
-func (p *Privacy) Redact(ctx context.Context, r *privacy.Request, orders []string) error {
+// RedactOrders implements privacy.Store. It locks the entities first: a fetch of one either is archived
+// before, and is redacted here, or waits and then finds the order redacted.
+func (p *Privacy) RedactOrders(ctx context.Context, r *privacy.Request, orders []string) error {
 	keys := make([]observation.Key, len(orders))
 	for i, id := range orders {
 		keys[i] = observation.Key{Entity: catalog.Order, ExternalID: id}
 	}
-	err := pg.RetryTx(ctx, fresh{p.pool}, func(tx pgx.Tx) error {
+	err := pg.RetryTx(ctx, pg.CustomPlans(p.pool), func(tx pgx.Tx) error {
 		if _, err := lockEntities(ctx, tx, r.ConnectionID, keys); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, closeOrders, r.ConnectionID, orders); err != nil {
+		if _, err := tx.Exec(ctx, markOrdersRedacted, r.ConnectionID, orders); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx, selectOrders, r.ConnectionID, orders)
@@ -168,95 +229,136 @@ func (p *Privacy) Redact(ctx context.Context, r *privacy.Request, orders []strin
 	return Translate("redact orders", err)
 }
 
-// redacted are observations with the documents that they have from now on.
-type redacted struct {
+// redactedObservations are observations with their new documents.
+type redactedObservations struct {
 	ids       []string
 	minted    []time.Time
 	documents [][]byte
 }
 
-func readRedacted(rows pgx.Rows, c ident.ConnectionID) (r redacted, err error) {
+func readRedacted(rows pgx.Rows, c ident.ConnectionID) (r redactedObservations, err error) {
 	var id, external string
 	var minted time.Time
 	var document []byte
 	_, err = pgx.ForEachRow(rows, []any{&id, &minted, &external, &document}, func() error {
 		if document != nil {
-			without, err := catalog.WithoutBuyer(document, catalog.Identity{ConnectionID: c, ExternalID: external})
+			without, err := catalog.WithoutBuyer(document, catalog.Identity{ConnectionID: c,
+				ExternalID: external})
 			if err != nil {
 				return err
 			}
 			document = without
 		}
-		r.ids, r.minted, r.documents = append(r.ids, id), append(r.minted, minted), append(r.documents, document)
+		r.ids, r.minted, r.documents = append(r.ids, id), append(r.minted,
+			minted), append(r.documents, document)
 		return nil
 	})
 	return r, err
 }
 
-// ForgetEverybody implements privacy.Store.
-func (p *Privacy) ForgetEverybody(ctx context.Context, r *privacy.Request) error {
+// RequestConnectionErasure implements privacy.Store.
+func (p *Privacy) RequestConnectionErasure(ctx context.Context, r *privacy.Request) error {
 	err := pg.InTx(ctx, p.pool, func(tx pgx.Tx) error {
 		return requestErasure(ctx, tx, r.ConnectionID, signal.ConnectionSubject, "")
 	})
-	return Translate("ask to forget everybody", err)
+	return Translate("request erasure of a connection", err)
 }
 
-// Requests that are still to be executed need their bodies, and take them away themselves.
-const forgetDeliveries = `
+// Open privacy requests keep their bodies, which they need; Complete removes them. raw is NULL for a body
+// that is kept, and empty for one that is removed whatever it contains.
+const (
+	selectWebhookBodies = `
 WITH page AS MATERIALIZED (
-    SELECT o.delivery_id, o.minted_at,
-           octet_length(o.raw) > 0 AND ($3::text[] IS NULL OR ` + stands + `))
-               AND NOT EXISTS (SELECT FROM control.privacy_requests q
-                   WHERE q.request_id = o.delivery_id AND q.kind <> 'data_request' AND q.completed_at IS NULL) AS meant
-    FROM control.webhook_deliveries o
-    WHERE o.connection_id = $1 AND o.delivery_id > $2
-    ORDER BY o.delivery_id
+    SELECT delivery_id, minted_at, raw
+    FROM control.webhook_deliveries
+    WHERE connection_id = $1 AND delivery_id > $2
+    ORDER BY delivery_id
     LIMIT $4
-), gone AS (
-    UPDATE control.webhook_deliveries d
-    SET raw = ''
-    FROM page p
-    WHERE d.delivery_id = p.delivery_id AND d.minted_at = p.minted_at AND p.meant
 )
-SELECT count(*), coalesce(max(delivery_id), '') FROM page`
+SELECT p.delivery_id, p.minted_at, CASE
+    WHEN octet_length(p.raw) = 0 OR EXISTS (SELECT FROM control.privacy_requests q
+        WHERE q.request_id = p.delivery_id AND q.kind <> 'data_request' AND q.completed_at IS NULL) THEN NULL
+    WHEN $3::text[] IS NULL THEN ''
+    WHEN EXISTS (
+        SELECT FROM (SELECT lower(encode(p.raw, 'escape') COLLATE "C") AS raw OFFSET 0) AS s,
+            unnest($3::text[]) AS hint
+        WHERE position(hint IN s.raw) > 0
+    ) THEN p.raw
+    END
+FROM page p
+ORDER BY p.delivery_id`
 
-// ForgetDeliveries implements privacy.Store.
-func (p *Privacy) ForgetDeliveries(ctx context.Context, r *privacy.Request, texts []string, from ident.DeliveryID, limit int) (next ident.DeliveryID, err error) {
-	err = pg.InTx(ctx, fresh{p.pool}, func(tx pgx.Tx) error {
-		var looked int
-		err := tx.QueryRow(ctx, forgetDeliveries, r.ConnectionID, from, texts, limit).Scan(&looked, &next)
-		if looked < limit {
-			next = ""
+	removeWebhookBodies = `
+UPDATE control.webhook_deliveries d
+SET raw = ''
+FROM unnest($1::text[], $2::timestamptz[]) AS k (delivery_id, minted_at)
+WHERE d.delivery_id = k.delivery_id AND d.minted_at = k.minted_at`
+)
+
+// RemoveWebhookBodies implements privacy.Store.
+func (p *Privacy) RemoveWebhookBodies(ctx context.Context, r *privacy.Request, m *privacy.Matcher,
+	after ident.WebhookEventID, limit int) (next ident.WebhookEventID, err error) {
+	var hints []string
+	if m != nil {
+		hints = m.Hints()
+	}
+	err = pg.InTx(ctx, pg.CustomPlans(p.pool), func(tx pgx.Tx) error {
+		rows, _ := tx.Query(ctx, selectWebhookBodies, r.ConnectionID, after, hints, limit)
+		var id string
+		var minted time.Time
+		var raw []byte
+		var ids []string
+		var mintedAt []time.Time
+		read := 0
+		_, err := pgx.ForEachRow(rows, []any{&id, &minted, &raw}, func() error {
+			read++
+			if raw != nil && (m == nil || m.MatchRaw(raw)) {
+				ids, mintedAt = append(ids, id), append(mintedAt, minted)
+			}
+			return nil
+		})
+		if next = ""; read == limit {
+			next = ident.WebhookEventID(id)
 		}
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		_, err = tx.Exec(ctx, removeWebhookBodies, ids, mintedAt)
 		return err
 	})
-	return next, Translate("forget notifications", err)
+	return next, Translate("remove webhook bodies", err)
 }
 
 const (
-	forgetDelivery  = `UPDATE control.webhook_deliveries SET raw = '' WHERE delivery_id = $1 AND minted_at = $2`
-	completeRequest = `UPDATE control.privacy_requests SET completed_at = now() WHERE request_id = $1 AND completed_at IS NULL AND kind = $2`
+	removeWebhookBody = `
+UPDATE control.webhook_deliveries SET raw = '' WHERE delivery_id = $1 AND minted_at = $2`
+	completeRequest = `
+UPDATE control.privacy_requests SET completed_at = now()
+WHERE request_id = $1 AND completed_at IS NULL AND kind = $2`
 )
 
 // Complete implements privacy.Store.
 func (p *Privacy) Complete(ctx context.Context, r *privacy.Request) error {
-	_, err := p.complete(ctx, r.ID, r.Kind)
+	_, err := p.end(ctx, r.ID, completeRequest, r.ID, r.Kind)
 	return err
 }
 
-// EndDataRequest ends a request that an operator answers. ended is false when there is none.
-func (p *Privacy) EndDataRequest(ctx context.Context, id ident.DeliveryID) (ended bool, err error) {
-	return p.complete(ctx, id, provider.DataRequest)
+// CompleteDataRequest completes a request that an operator answered. ended is false when no such request is
+// open.
+func (p *Privacy) CompleteDataRequest(ctx context.Context, id ident.WebhookEventID) (ended bool, err error) {
+	return p.end(ctx, id, completeRequest, id, provider.DataRequest)
 }
 
-func (p *Privacy) complete(ctx context.Context, id ident.DeliveryID, kind provider.Kind) (open bool, err error) {
+// end completes a request by a statement and removes its body. ended is false when the statement finds none.
+func (p *Privacy) end(ctx context.Context, id ident.WebhookEventID, sql string,
+	args ...any) (ended bool, err error) {
 	err = pg.InTx(ctx, p.pool, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, completeRequest, id, kind)
-		if open = tag.RowsAffected() > 0; err != nil || !open {
+		tag, err := tx.Exec(ctx, sql, args...)
+		if ended = tag.RowsAffected() > 0; err != nil || !ended {
 			return err
 		}
-		_, err = tx.Exec(ctx, forgetDelivery, id, deliveredAt(id))
+		_, err = tx.Exec(ctx, removeWebhookBody, id, eventMintedAt(id))
 		return err
 	})
-	return open, Translate("complete privacy request", err)
+	return ended, Translate("complete privacy request", err)
 }

@@ -9,25 +9,26 @@ import (
 	"storefront.internal/control/internal/observation"
 	"storefront.internal/shared/catalog"
 	"storefront.internal/shared/ident"
+	"storefront.internal/shared/pg"
 )
 
-// chunk is how many items one transaction composes anew, and one job pushes.
-const chunk = 500
+// itemsPerTx is how many items one transaction recomposes.
+const itemsPerTx = 500
 
-const selectHanging = `
+const selectItemsOfNode = `
 SELECT item_id
 FROM control.item_taxonomy
 WHERE connection_id = $1 AND taxonomy_id = $2 AND item_id > $3
 ORDER BY item_id
 LIMIT $4`
 
-// Recompose gives the items under changed nodes bodies with the nodes' present names. It may run at any time and again.
-// What comes to hang from a node behind its back was composed by a transaction that saw the change.
+// Recompose gives the items of changed nodes bodies with the nodes' present names. It may be repeated at any
+// time. An item that is linked to a node meanwhile is composed by a transaction that sees the change.
 func (c *Catalog) Recompose(ctx context.Context, conn ident.ConnectionID, nodes []catalog.TaxonomyID) error {
 	var items []ident.ItemID
 	for _, node := range nodes {
 		for after := ident.ItemID(""); ; {
-			rows, err := c.pool.Query(ctx, selectHanging, conn, node, after, chunk-len(items))
+			rows, err := c.pool.Query(ctx, selectItemsOfNode, conn, node, after, itemsPerTx-len(items))
 			if err != nil {
 				return Translate("read items of a node", err)
 			}
@@ -36,7 +37,7 @@ func (c *Catalog) Recompose(ctx context.Context, conn ident.ConnectionID, nodes 
 				return Translate("read items of a node", err)
 			}
 			items = append(items, page...)
-			if len(items) < chunk {
+			if len(items) < itemsPerTx {
 				break // the node's last page
 			}
 			after = page[len(page)-1]
@@ -70,16 +71,17 @@ SET refresh_revision = k.refresh_revision, body = k.body, refreshed_at = now()
 FROM unnest($2::text[], $3::bigint[], $4::bytea[]) AS k (item_id, refresh_revision, body)
 WHERE a.connection_id = $1 AND a.item_id = k.item_id`
 
-// recomposeItems reads the nodes in a statement that begins when the items are locked, and needs no lock on them: a node
-// that changes after that has a job of its own, which waits for these items.
+// recomposeItems reads the nodes after it locked the items, and does not lock the nodes: a node that changes
+// later has its own job, which waits for these items.
 func (c *Catalog) recomposeItems(ctx context.Context, conn ident.ConnectionID, items []ident.ItemID) error {
 	err := c.inTx(ctx, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, lockBodies, conn, texts(items))
 		if err != nil {
 			return err
 		}
-		locked, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a observation.Aggregate, err error) {
-			err = row.Scan(&a.ItemID, &a.RefreshRevision, &a.Document, &a.Body, &a.Taxonomy)
+		locked, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a observation.Aggregate,
+			err error) {
+			err = row.Scan(&a.ItemID, &a.RefreshRevision, &a.Document, &a.Body, &a.TaxonomyIDs)
 			return a, err
 		})
 		if err != nil {
@@ -95,13 +97,14 @@ func (c *Catalog) recomposeItems(ctx context.Context, conn ident.ConnectionID, i
 		}
 		return c.writeBodies(ctx, tx, conn, changed)
 	})
-	return Translate("compose items anew", err)
+	return Translate("recompose items", err)
 }
 
-func nodesOf(ctx context.Context, tx pgx.Tx, conn ident.ConnectionID, items []observation.Aggregate) (map[catalog.TaxonomyID][]byte, error) {
+func nodesOf(ctx context.Context, tx pgx.Tx, conn ident.ConnectionID,
+	items []observation.Aggregate) (map[catalog.TaxonomyID][]byte, error) {
 	documents := make(map[catalog.TaxonomyID][]byte)
 	for i := range items {
-		for _, id := range items[i].Taxonomy {
+		for _, id := range items[i].TaxonomyIDs {
 			documents[id] = nil
 		}
 	}
@@ -118,7 +121,8 @@ func nodesOf(ctx context.Context, tx pgx.Tx, conn ident.ConnectionID, items []ob
 }
 
 // recompose returns the items whose bytes change, with their next refresh_revision.
-func recompose(items []observation.Aggregate, documents map[catalog.TaxonomyID][]byte) ([]observation.Aggregate, error) {
+func recompose(items []observation.Aggregate,
+	documents map[catalog.TaxonomyID][]byte) ([]observation.Aggregate, error) {
 	categories, err := observation.Categories(documents)
 	if err != nil {
 		return nil, err
@@ -140,13 +144,12 @@ func recompose(items []observation.Aggregate, documents map[catalog.TaxonomyID][
 	return changed, nil
 }
 
-func (c *Catalog) writeBodies(ctx context.Context, tx pgx.Tx, conn ident.ConnectionID, changed []observation.Aggregate) error {
-	var ids []ident.ItemID
-	var revisions []int64
-	var bodies [][]byte
-	for i := range changed {
-		ids, revisions, bodies = append(ids, changed[i].ItemID), append(revisions, changed[i].RefreshRevision), append(bodies, changed[i].Body)
-	}
+func (c *Catalog) writeBodies(ctx context.Context, tx pgx.Tx, conn ident.ConnectionID,
+	changed []observation.Aggregate) error {
+	n := len(changed)
+	ids := pg.Column(n, func(i int) ident.ItemID { return changed[i].ItemID })
+	revisions := pg.Column(n, func(i int) int64 { return changed[i].RefreshRevision })
+	bodies := pg.Column(n, func(i int) []byte { return changed[i].Body })
 	if _, err := tx.Exec(ctx, updateBodies, conn, texts(ids), revisions, bodies); err != nil {
 		return err
 	}
@@ -158,15 +161,9 @@ SELECT item_id, refresh_revision, body
 FROM control.aggregates
 WHERE connection_id = $1 AND item_id = ANY ($2::text[])`
 
-// Served reads what the edges serve of items.
-func (c *Catalog) Served(ctx context.Context, conn ident.ConnectionID, items []ident.ItemID) ([]observation.Served, error) {
-	rows, err := c.pool.Query(ctx, selectServed, conn, texts(items))
-	if err != nil {
-		return nil, Translate("read items", err)
-	}
-	served, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s observation.Served, err error) {
-		err = row.Scan(&s.ItemID, &s.RefreshRevision, &s.Body)
-		return s, err
-	})
-	return served, Translate("read items", err)
+// ServedItems implements observation.ItemStore.
+func (c *Catalog) ServedItems(ctx context.Context, conn ident.ConnectionID,
+	items []ident.ItemID) ([]observation.ServedItem, error) {
+	return list(ctx, c.pool, "read items", pgx.RowToStructByPos[observation.ServedItem], selectServed,
+		conn, texts(items))
 }

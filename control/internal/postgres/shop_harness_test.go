@@ -33,7 +33,7 @@ import (
 	"storefront.internal/shared/testkit"
 )
 
-// scripted is a provider whose truth is a map, and whose calls a test may hold up or fail.
+// scripted is a provider whose truth is a map, and whose calls a test may delay or fail.
 type scripted struct {
 	mu      sync.Mutex
 	truth   map[string]string // external id → title
@@ -82,13 +82,13 @@ func (s *scripted) around(call string) error {
 
 func (*scripted) Name() string { return "tiendanube" }
 
-func (*scripted) Verify(secrets []settings.Secret, signature string, body []byte) bool {
-	return provider.VerifyHMAC(provider.Hex, secrets, signature, body)
+func (*scripted) VerifySignature(secrets []settings.Secret, signature string, body []byte) bool {
+	return provider.VerifyHMAC(provider.HexSignature, secrets, signature, body)
 }
 
-func (*scripted) Ping(body []byte) bool { return string(body) == "webhook_id=7" }
+func (*scripted) IsPing(body []byte) bool { return string(body) == "webhook_id=7" }
 
-func (*scripted) Topic(_ string, body []byte) (provider.Topic, error) {
+func (*scripted) ParseWebhook(_ string, body []byte) (provider.WebhookEvent, error) {
 	var t struct {
 		Store, Event, ID string
 		Entity           catalog.Entity
@@ -96,13 +96,15 @@ func (*scripted) Topic(_ string, body []byte) (provider.Topic, error) {
 		Customer         provider.Customer
 	}
 	if err := json.Unmarshal(body, &t); err != nil {
-		return provider.Topic{}, &provider.Malformed{Reason: "body"}
+		return provider.WebhookEvent{}, &provider.Malformed{Reason: "body"}
 	}
-	return provider.Topic{Kind: provider.Kind(t.Event), Entity: cmp.Or(t.Entity, catalog.Product), ExternalID: t.ID, ExternalStoreID: t.Store,
+	return provider.WebhookEvent{Kind: provider.EventKind(t.Event), Entity: cmp.Or(t.Entity, catalog.Product),
+		ExternalID: t.ID, ExternalStoreID: t.Store,
 		Orders: t.Orders, Customer: t.Customer}, nil
 }
 
-func (s *scripted) Fetch(_ context.Context, _ provider.Store, _ catalog.Entity, id string) (provider.Fetched, error) {
+func (s *scripted) Fetch(_ context.Context, _ provider.Shop, _ catalog.Entity,
+	id string) (provider.Fetched, error) {
 	s.mu.Lock()
 	title, there := s.truth[id]
 	s.fetches[id]++
@@ -116,7 +118,8 @@ func (s *scripted) Fetch(_ context.Context, _ provider.Store, _ catalog.Entity, 
 	return theProduct(id, title), nil
 }
 
-func (s *scripted) Page(_ context.Context, _ provider.Store, e catalog.Entity, _ time.Time, c provider.Cursor) (provider.Page, error) {
+func (s *scripted) Page(_ context.Context, _ provider.Shop, e catalog.Entity, _ time.Time,
+	c provider.Cursor) (provider.Page, error) {
 	var page provider.Page
 	s.mu.Lock()
 	s.pages++
@@ -138,37 +141,39 @@ func (s *scripted) Page(_ context.Context, _ provider.Store, e catalog.Entity, _
 	return page, s.around("page " + string(e) + " " + string(c))
 }
 
-func (s *scripted) Profile(context.Context, provider.Store) (provider.Profile, error) {
+func (s *scripted) Profile(context.Context, provider.Shop) (provider.Profile, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return provider.Profile{}, s.profile
 }
 
-func (*scripted) Topics() []string { return nil }
+func (*scripted) WebhookTopics() []string { return nil }
 
-func (*scripted) Subscriptions(context.Context, provider.Store) ([]provider.Subscription, error) {
+func (*scripted) Subscriptions(context.Context, provider.Shop) ([]provider.Subscription, error) {
 	return nil, nil
 }
 
-func (*scripted) Subscribe(_ context.Context, _ provider.Store, want provider.Subscription) (provider.Subscription, error) {
+func (*scripted) Subscribe(_ context.Context, _ provider.Shop,
+	want provider.Subscription) (provider.Subscription, error) {
 	return want, nil
 }
 
-func (*scripted) Unsubscribe(context.Context, provider.Store, string) error { return nil }
+func (*scripted) Unsubscribe(context.Context, provider.Shop, string) error { return nil }
 
-// appSecret signs in the vector of the providers' facts too.
+// appSecret is also the secret of the documented signature vector.
 const appSecret = "test-secret"
 
 const theEndpoint = "whe_1"
 
-// market is a shop of the scripted provider: installed, with its notifications and loads on a real database.
+// market is an installed shop of the scripted provider, with its webhooks and bootstrap runs on a real
+// database.
 type market struct {
 	*shop
 	platform *scripted
 	from     observation.Source
 	hooks    *webhook.Service
 	loads    *bootstrap.Service
-	loader   *bootstrap.Loader
+	loader   *bootstrap.Runner
 	opener   *shops.Shops
 	checker  *shops.Checker
 	ingest   *ingest.Service
@@ -190,11 +195,12 @@ func newMarket(t testing.TB) *market {
 		t.Fatal(err)
 	}
 	m.endpoint = ident.EndpointID(theEndpoint)
-	sealed, err := sealer.Seal([]byte("token"), shops.CredentialPlace(m.from.ConnectionID))
+	sealed, err := sealer.Seal([]byte("token"), shops.CredentialBinding(m.from.ConnectionID))
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.exec(`INSERT INTO control.credentials (connection_id, sealed) VALUES ($1, $2)`, m.from.ConnectionID, sealed)
+	m.exec(`INSERT INTO control.credentials (connection_id, sealed) VALUES ($1, $2)`,
+		m.from.ConnectionID, sealed)
 	m.exec(`INSERT INTO control.endpoints (endpoint_id, connection_id, provider, provider_app_id) VALUES ($1, $2, 'tiendanube', 'app')`, m.endpoint, m.from.ConnectionID)
 	m.exec(`INSERT INTO control.installations (installation_id, connection_id, provider, provider_app_id, state) VALUES ('ins_1', $1, 'tiendanube', 'app', 'completed')`, m.from.ConnectionID)
 	registry, err := provider.NewRegistry(m.platform)
@@ -214,10 +220,11 @@ func newMarket(t testing.TB) *market {
 	m.opener = shops.New(store, registry, sealer)
 	m.checker = shops.NewChecker(m.opener, store)
 	m.ingest = ingest.New(m.catalog, m.opener, metrics, time.Now)
-	m.loads = bootstrap.New(m.catalog, time.Now)
-	m.loader = bootstrap.NewLoader(m.catalog, m.opener, metrics, time.Now)
+	m.loads = bootstrap.New(m.bootstraps, time.Now)
+	m.loader = bootstrap.NewRunner(m.bootstraps, m.opener, metrics, time.Now)
 	m.privacy = privacy.New(postgres.NewPrivacy(pool), registry, slog.New(slog.DiscardHandler))
-	m.hooks = webhook.New(postgres.NewWebhooks(pool, inserter), registry, book, webhook.NewMetrics(prometheus.NewRegistry()), time.Now)
+	m.hooks = webhook.New(postgres.NewWebhooks(pool, inserter), registry, book,
+		webhook.NewMetrics(prometheus.NewRegistry()), time.Now)
 	return m
 }
 
@@ -228,14 +235,16 @@ func (m *market) exec(sql string, args ...any) {
 	}
 }
 
-// work works the shop's jobs until the test ends. The catalog's own are none of it.
+// work runs the jobs of the shop until the test ends, without those of the catalog.
 func (m *market) work() {
 	m.t.Helper()
 	pool := testkit.Pool(m.t, testkit.PostgresAs(m.t, m.url, "storefront_control"))
 	runner := jobs.NewRunner(jobs.Config{
-		Pool: pool, Items: noPush{}, Recomposer: m.catalog, Archive: m.catalog, Logger: slog.New(slog.DiscardHandler),
+		Pool: pool, Items: noPush{}, Recomposer: m.catalog, Archive: m.archive,
+		Logger: slog.New(slog.DiscardHandler),
 		Shops: &jobs.ShopWork{
-			Refresher: m.ingest, Checker: m.checker, Loader: m.loader, Sweeper: m.catalog, Privacy: m.privacy, CatchUpEvery: time.Hour, ReloadEvery: day,
+			Refresher: m.ingest, Checker: m.checker, Bootstraps: m.loader, Scheduler: m.bootstraps,
+			Privacy: m.privacy, CatchUpEvery: time.Hour, ReloadEvery: day,
 		},
 	})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -265,28 +274,31 @@ func signWith(secret, body string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// request is a delivery that is as it should be.
+// request is a valid webhook.
 func (m *market) request(body string) *webhook.Request {
 	return &webhook.Request{
-		Caller: "tiendanube", Provider: "tiendanube", EndpointID: string(m.endpoint), Signature: sign(body), Body: []byte(body),
+		Caller: "tiendanube", Provider: "tiendanube", EndpointID: string(m.endpoint), Signature: sign(body),
+		Body: []byte(body),
 	}
 }
 
-func event(kind provider.Kind, id string) string {
+func event(kind provider.EventKind, id string) string {
 	return fmt.Sprintf(`{"store":"123","event":%q,"id":%q}`, kind, id)
 }
 
-func (m *market) notify(kind provider.Kind, id string) {
+func (m *market) notify(kind provider.EventKind, id string) {
 	m.t.Helper()
 	if _, err := m.hooks.Receive(context.Background(), m.request(event(kind, id))); err != nil {
 		m.t.Error(err)
 	}
 }
 
-// shown are the titles that are served, by the ids of the provider's entities.
+// shown returns the served titles by the provider's ids.
 func (m *market) shown() map[string]string {
 	m.t.Helper()
-	rows, err := m.super.Query(context.Background(), `SELECT body FROM control.aggregates WHERE connection_id = $1 AND body IS NOT NULL`, m.from.ConnectionID)
+	rows, err := m.super.Query(context.Background(),
+		`SELECT body FROM control.aggregates WHERE connection_id = $1 AND body IS NOT NULL`,
+		m.from.ConnectionID)
 	if err != nil {
 		m.t.Fatal(err)
 	}

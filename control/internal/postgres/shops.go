@@ -18,17 +18,18 @@ import (
 	"storefront.internal/shared/pg"
 )
 
-// Shops is the part of schema control that says how a shop is called, and whether.
+// Shops is the part of schema control that holds the state and credential of shops.
 type Shops struct {
 	pool *pgxpool.Pool
-	jobs LoadJobs
+	jobs Jobs
 }
 
 // NewShops returns Shops.
-func NewShops(pool *pgxpool.Pool, jobs LoadJobs) *Shops { return &Shops{pool: pool, jobs: jobs} }
+func NewShops(pool *pgxpool.Pool, jobs Jobs) *Shops { return &Shops{pool: pool, jobs: jobs} }
 
 const selectShop = `
-SELECT c.connection_id, c.store_id, c.provider, c.external_store_id, c.state, c.store_profile, k.sealed, k.updated_at
+SELECT c.connection_id, c.store_id, c.provider, c.external_store_id, c.state, c.store_profile, k.sealed,
+    k.updated_at
 FROM control.connections c
 LEFT JOIN control.credentials k ON k.connection_id = c.connection_id
 WHERE c.connection_id = $1 AND c.provider <> $2`
@@ -37,7 +38,8 @@ WHERE c.connection_id = $1 AND c.provider <> $2`
 func (s *Shops) Shop(ctx context.Context, c ident.ConnectionID) (r shop.Record, err error) {
 	var profile []byte
 	var at *time.Time
-	err = s.pool.QueryRow(ctx, selectShop, c, connection.ProviderCustom).Scan(&r.Source.ConnectionID, &r.Source.StoreID,
+	err = s.pool.QueryRow(ctx, selectShop, c, connection.ProviderCustom).Scan(&r.Source.ConnectionID,
+		&r.Source.StoreID,
 		&r.Source.Provider, &r.ExternalStoreID, &r.State, &profile, &r.Sealed, &at)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, notFound("connection")
@@ -57,35 +59,40 @@ func profileOf(text []byte) (provider.Profile, error) {
 		return provider.Profile{}, fmt.Errorf("store profile: %T", err)
 	}
 	return provider.Profile{
-		Name: known(p.Name), Domain: known(p.Domain), Country: known(p.Country), Language: known(p.Language), Currency: known(p.Currency),
+		Name: deref(p.Name), Domain: deref(p.Domain), Country: deref(p.Country), Language: deref(p.Language),
+		Currency: deref(p.Currency),
 	}, nil
 }
 
-func known(s *string) string {
+func deref(s *string) string {
 	if s == nil {
 		return ""
 	}
 	return *s
 }
 
-// A connection that was installed anew while its end was confirmed keeps its new credential: the time of the one that the
-// confirmation used is compared.
+// A connection that was installed again while its end was being confirmed keeps its new credential: the
+// statements compare the time of the credential that the confirmation used.
 const (
 	lockConnection = `SELECT state FROM control.connections WHERE connection_id = $1 FOR NO KEY UPDATE`
 	setShopState   = `UPDATE control.connections SET state = $2 WHERE connection_id = $1`
-	sameCredential = `SELECT EXISTS (SELECT FROM control.credentials WHERE connection_id = $1 AND updated_at = $2)`
+	sameCredential = `SELECT EXISTS (SELECT FROM control.credentials 
+	    WHERE connection_id = $1 AND updated_at = $2)`
 	dropCredential = `DELETE FROM control.credentials WHERE connection_id = $1`
 )
 
-// SetState implements shop.States. A shop that is active again was not told of for a while, so it is loaded anew.
-func (s *Shops) SetState(ctx context.Context, c ident.ConnectionID, credentialAt time.Time, to shop.State) error {
+// SetState implements shop.States. A shop that becomes active again gets a bootstrap run, since its webhooks
+// were missed.
+func (s *Shops) SetState(ctx context.Context, c ident.ConnectionID, credentialAt time.Time,
+	to shop.State) error {
 	err := pg.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		var before shop.State
 		var same bool
 		if err := tx.QueryRow(ctx, lockConnection, c).Scan(&before); err != nil {
 			return err
 		}
-		if err := tx.QueryRow(ctx, sameCredential, c, credentialAt).Scan(&same); err != nil || !same || before == to {
+		if err := tx.QueryRow(ctx, sameCredential, c, credentialAt).Scan(&same); err != nil ||
+			!same || before == to {
 			return err
 		}
 		if _, err := tx.Exec(ctx, setShopState, c, to); err != nil {

@@ -9,7 +9,7 @@ import (
 	"storefront.internal/shared/fault"
 )
 
-// BenchmarkLoad loads 4,000 products from a provider that answers at once, in pages of 200.
+// BenchmarkLoad runs a bootstrap of 4,000 products from a provider that answers at once, in pages of 200.
 func BenchmarkLoad(b *testing.B) {
 	const products = 4000
 	var took time.Duration
@@ -25,7 +25,7 @@ func BenchmarkLoad(b *testing.B) {
 		began := time.Now()
 		for again := time.Duration(1); again > 0; {
 			var err error
-			if again, err = m.loader.Load(b.Context(), r.ID); err != nil {
+			if again, err = m.loader.Run(b.Context(), r.ID); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -34,7 +34,7 @@ func BenchmarkLoad(b *testing.B) {
 	b.ReportMetric(float64(products*b.N)/took.Seconds(), "products/s")
 }
 
-// BenchmarkReceive takes notifications of many entities, and refuses as many.
+// BenchmarkReceive receives webhooks of many entities, and rejects as many.
 func BenchmarkReceive(b *testing.B) {
 	m := newMarket(b)
 	for i := 0; b.Loop(); i++ {

@@ -6,13 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"storefront.internal/control/internal/postgres"
+	"storefront.internal/control/internal/installation"
+	"storefront.internal/control/internal/jobs"
 	"storefront.internal/control/internal/provider"
-	"storefront.internal/control/internal/webhook"
-	"storefront.internal/shared/testkit"
+	"storefront.internal/control/internal/stats"
+	"storefront.internal/shared/pg"
 )
 
 func TestSilenceIsMeasured(t *testing.T) {
@@ -23,21 +25,25 @@ func TestSilenceIsMeasured(t *testing.T) {
 		t.Fatal(err)
 	}
 	gatherer := prometheus.NewRegistry()
-	store := postgres.NewWebhooks(testkit.Pool(t, testkit.PostgresAs(t, m.url, "storefront_control")), nil)
-	watch := webhook.NewSilenceWatch(store, registry, 24*time.Hour, webhook.NewMetrics(gatherer), slog.New(slog.DiscardHandler))
+	collector := stats.New(stats.Config{
+		Store: m.store, Providers: registry.Names(), SilentAfter: 24 * time.Hour,
+		Logger: slog.New(slog.DiscardHandler),
+	}, gatherer)
 	look := func(what string, silent int) {
 		t.Helper()
-		watch.Look(t.Context())
+		collector.Collect(t.Context())
 		want := `
-# HELP storefront_control_silent_shops Installed shops that have sent no delivery for longer than CONTROL_SILENT_AFTER, by provider. Many at once mean that the provider, or the way to operation 12, is down.
+# HELP storefront_control_silent_shops Installed shops that have sent no webhook for longer than CONTROL_SILENT_AFTER, by provider. Many at once mean that the provider, or its way to deliver_webhook, is down.
 # TYPE storefront_control_silent_shops gauge
 storefront_control_silent_shops{provider="tiendanube"} ` + string(rune('0'+silent)) + "\n"
-		if err := testutil.GatherAndCompare(gatherer, strings.NewReader(want), "storefront_control_silent_shops"); err != nil {
+		if err := testutil.GatherAndCompare(gatherer, strings.NewReader(want),
+			"storefront_control_silent_shops"); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	heard := func() string {
-		return scan[string](m.shop, `SELECT (heard_at > now() - interval '1 hour')::text FROM control.installations`)
+		return scan[string](m.shop,
+			`SELECT (heard_at > now() - interval '1 hour')::text FROM control.installations`)
 	}
 	look("just installed", 0)
 	m.exec(`UPDATE control.installations SET heard_at = now() - interval '25 hours'`)
@@ -58,13 +64,27 @@ storefront_control_silent_shops{provider="tiendanube"} ` + string(rune('0'+silen
 	look("suspended", 0)
 }
 
-// TestAWantedLoadHurriesAFailedInstallation: operation 8 is how an operator has one tried again.
-func TestAWantedLoadHurriesAFailedInstallation(t *testing.T) {
+// TestAnOpenedRunRevivesAFailedInstallation: open_bootstrap is how an operator gets another attempt.
+func TestAnOpenedRunRevivesAFailedInstallation(t *testing.T) {
 	t.Parallel()
 	m := newMarket(t)
 	m.exec(`UPDATE control.installations SET state = 'failed', due_at = now() + interval '1 day'`)
+	inserter, err := jobs.NewInserter(m.super, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	saga := installation.Ref{ID: "ins_1", Epoch: 1}
+	enqueue := func(tx pgx.Tx) error { return inserter.EnqueueInstallations(t.Context(), tx, saga) }
+	if err := pg.InTx(t.Context(), m.super, enqueue); err != nil {
+		t.Fatal(err)
+	}
+	m.exec(`UPDATE control.river_job SET state = 'scheduled', scheduled_at = now() + interval '1 day' WHERE kind = 'installation_saga'`)
 	m.open()
 	if n := scan[int](m.shop, `SELECT count(*) FROM control.installations WHERE due_at <= now()`); n != 1 {
 		t.Error("it rests on")
+	}
+	if n := scan[int](m.shop,
+		`SELECT count(*) FROM control.river_job WHERE kind = 'installation_saga' AND state = 'available' AND scheduled_at <= now()`); n != 1 {
+		t.Error("its job rests on")
 	}
 }

@@ -24,7 +24,8 @@ func TestTranslateTellsNoValues(t *testing.T) {
 		}
 	}
 	quoting := func(code string) error {
-		return &pgconn.PgError{Code: code, Message: "canary", Detail: "Key (x)=(canary)", Where: "canary", Hint: "canary", TableName: "t"}
+		return &pgconn.PgError{Code: code, Message: "canary", Detail: "Key (x)=(canary)", Where: "canary",
+			Hint: "canary", TableName: "t"}
 	}
 	f(quoting("23505"), fault.InternalError)
 	f(quoting("42501"), fault.InternalError)

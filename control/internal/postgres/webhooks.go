@@ -3,48 +3,38 @@ package postgres
 import (
 	"context"
 	"errors"
-	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"storefront.internal/control/internal/observation"
 	"storefront.internal/control/internal/provider"
 	"storefront.internal/control/internal/webhook"
-	"storefront.internal/shared/crashpoint"
+	"storefront.internal/shared/failpoint"
 	"storefront.internal/shared/ident"
 	"storefront.internal/shared/pg"
 )
 
-// WebhookJobs enqueues what a notification calls for, in its transaction.
-type WebhookJobs interface {
-	EnqueueRefresh(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, key observation.Key) error
-	EnqueueShopCheck(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, uninstalled bool) error
-	EnqueueCatchUp(ctx context.Context, tx pgx.Tx, c ident.ConnectionID) error
-	EnqueuePrivacyRequest(ctx context.Context, tx pgx.Tx, id ident.DeliveryID) error
-}
-
-// Webhooks is the part of schema control where notifications arrive.
+// Webhooks is the part of schema control that holds webhook events.
 type Webhooks struct {
 	pool *pgxpool.Pool
-	jobs WebhookJobs
+	jobs Jobs
 }
 
 // NewWebhooks returns Webhooks.
-func NewWebhooks(pool *pgxpool.Pool, jobs WebhookJobs) *Webhooks {
+func NewWebhooks(pool *pgxpool.Pool, jobs Jobs) *Webhooks {
 	return &Webhooks{pool: pool, jobs: jobs}
 }
 
 const selectWebhookEndpoint = `
-SELECT e.endpoint_id, e.connection_id, e.provider, e.provider_app_id, coalesce(e.topic, ''), c.external_store_id
+SELECT e.endpoint_id, e.connection_id, e.provider, e.provider_app_id, coalesce(e.topic, ''),
+    c.external_store_id
 FROM control.endpoints e
 JOIN control.connections c ON c.connection_id = e.connection_id
 WHERE e.endpoint_id = $1`
 
 // Endpoint implements webhook.Store.
 func (w *Webhooks) Endpoint(ctx context.Context, id string) (e webhook.Endpoint, err error) {
-	err = w.pool.QueryRow(ctx, selectWebhookEndpoint, hint(id)).
+	err = w.pool.QueryRow(ctx, selectWebhookEndpoint, safeHeader(id)).
 		Scan(&e.ID, &e.ConnectionID, &e.App.Provider, &e.App.ID, &e.Topic, &e.ExternalStoreID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return e, notFound("endpoint")
@@ -52,18 +42,20 @@ func (w *Webhooks) Endpoint(ctx context.Context, id string) (e webhook.Endpoint,
 	return e, Translate("read endpoint", err)
 }
 
-// The shop is heard of to a minute: that is fine enough, and keeps its deliveries from waiting for each other.
-const insertDelivery = `
+// heard_at has a resolution of a minute, so that the webhooks of a shop do not wait for each other at its
+// row.
+const insertWebhookEvent = `
 WITH heard AS (
     UPDATE control.installations
     SET heard_at = now()
     WHERE connection_id = $3 AND heard_at < now() - interval '1 minute'
 )
-INSERT INTO control.webhook_deliveries (delivery_id, minted_at, connection_id, endpoint_id, topic_hint, provider_delivery_id, triggered_at, raw)
+INSERT INTO control.webhook_deliveries (delivery_id, minted_at, connection_id, endpoint_id, topic_hint,
+    provider_delivery_id, triggered_at, raw)
 VALUES ($1, $2, $3, $4, nullif($5, ''), nullif($6, ''), nullif($7, ''), $8)`
 
-// markEntity locks the entity's row, as the last transaction of a fetch does.
-const markEntity = `
+// markEntityDirty locks the entity's row, as ApplyFetch does.
+const markEntityDirty = `
 INSERT INTO control.entities AS e (connection_id, entity, external_id, dirty_seq)
 VALUES ($1, $2, $3, 1)
 ON CONFLICT (connection_id, entity, external_id) DO UPDATE
@@ -74,11 +66,11 @@ const insertPrivacyRequest = `
 INSERT INTO control.privacy_requests (request_id, connection_id, kind, orders)
 VALUES ($1, $2, $3, $4)`
 
-// Deliver implements webhook.Store. Of a notification of a redacted order nothing but its arrival is kept.
-func (w *Webhooks) Deliver(ctx context.Context, d *webhook.Delivery) error {
+// SaveEvent implements webhook.Store. The body of an event about a redacted order is not kept.
+func (w *Webhooks) SaveEvent(ctx context.Context, d *webhook.Event) error {
 	minted, _ := ident.MintedAt(string(d.ID))
 	err := pg.InTx(ctx, w.pool, func(tx pgx.Tx) error {
-		redacted, err := w.setOff(ctx, tx, d)
+		redacted, err := w.enqueueFollowUp(ctx, tx, d)
 		if err != nil {
 			return err
 		}
@@ -86,72 +78,47 @@ func (w *Webhooks) Deliver(ctx context.Context, d *webhook.Delivery) error {
 		if redacted {
 			body = []byte{}
 		}
-		_, err = tx.Exec(ctx, insertDelivery, d.ID, minted, d.Endpoint.ConnectionID, d.Endpoint.ID,
-			hint(d.Request.Topic), hint(d.Request.DeliveryID), hint(d.Request.TriggeredAt), body)
-		crashpoint.Hit(crashpoint.WebhookBeforeCommit)
+		_, err = tx.Exec(ctx, insertWebhookEvent, d.ID, minted, d.Endpoint.ConnectionID, d.Endpoint.ID,
+			safeHeader(d.Request.Topic), safeHeader(d.Request.ProviderEventID),
+			safeHeader(d.Request.TriggeredAt), body)
+		failpoint.Hit(failpoint.WebhookBeforeCommit)
 		return err
 	})
 	if err == nil {
-		crashpoint.Hit(crashpoint.WebhookAfterCommit)
+		failpoint.Hit(failpoint.WebhookAfterCommit)
 	}
-	return Translate("archive delivery", err)
+	return Translate("archive webhook event", err)
 }
 
-// setOff enqueues behind the mark: under the lock of the entity's row, the job that would take the mark is either running
-// and sees it, or completed and out of the way. redacted says that the entity's data may not be kept.
-func (w *Webhooks) setOff(ctx context.Context, tx pgx.Tx, d *webhook.Delivery) (redacted bool, err error) {
+// enqueueFollowUp enqueues what an event calls for. A refresh is enqueued under the lock of the entity's row:
+// the entity's job either runs and will see the mark, or has completed. redacted says that the entity's data
+// may not be kept.
+func (w *Webhooks) enqueueFollowUp(ctx context.Context, tx pgx.Tx,
+	d *webhook.Event) (redacted bool, err error) {
 	c := d.Endpoint.ConnectionID
 	switch d.Kind {
 	case provider.Changed, provider.Deleted:
-		if err := tx.QueryRow(ctx, markEntity, c, d.Key.Entity, d.Key.ExternalID).Scan(&redacted); err != nil || redacted {
+		if err := tx.QueryRow(ctx, markEntityDirty, c, d.Key.Entity,
+			d.Key.ExternalID).Scan(&redacted); err != nil || redacted {
 			return redacted, err
 		}
 		return false, w.jobs.EnqueueRefresh(ctx, tx, c, d.Key)
 	case provider.Uninstalled, provider.Suspended, provider.Resumed:
-		return false, w.jobs.EnqueueShopCheck(ctx, tx, c, d.Kind == provider.Uninstalled)
-	case provider.Unclear:
+		return false, w.jobs.EnqueueShopCheck(ctx, tx, d.Kind == provider.Uninstalled, c)
+	case provider.Unspecified:
 		return false, w.jobs.EnqueueCatchUp(ctx, tx, c)
-	case provider.RedactCustomer, provider.RedactStore, provider.DataRequest:
-		if _, err := tx.Exec(ctx, insertPrivacyRequest, d.ID, c, d.Kind, append([]string{}, d.Orders...)); err != nil {
+	case provider.RedactCustomer, provider.RedactShop, provider.DataRequest:
+		if _, err := tx.Exec(ctx, insertPrivacyRequest, d.ID, c, d.Kind,
+			append([]string{}, d.Orders...)); err != nil {
 			return false, err
 		}
 		return false, w.jobs.EnqueuePrivacyRequest(ctx, tx, d.ID)
-	default: // what is of no interest: the archive has it
+	default: // nothing follows from it
 		return false, nil
 	}
 }
 
-const selectSilence = `
-SELECT i.provider, extract(epoch FROM max(now() - greatest(i.heard_at, i.opened_at)))::float8,
-    count(*) FILTER (WHERE greatest(i.heard_at, i.opened_at) < now() - $1::interval)
-FROM control.installations i
-JOIN control.connections c ON c.connection_id = i.connection_id
-WHERE c.state = 'active' AND i.state = 'completed'
-GROUP BY i.provider`
+// maxHeader bounds the characters that are kept of a header.
+const maxHeader = 255
 
-// Silences implements webhook.SilenceStore.
-func (w *Webhooks) Silences(ctx context.Context, after time.Duration) ([]webhook.Silence, error) {
-	rows, err := w.pool.Query(ctx, selectSilence, after)
-	if err != nil {
-		return nil, Translate("read silences", err)
-	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s webhook.Silence, err error) {
-		var seconds float64
-		err = row.Scan(&s.Provider, &seconds, &s.Silent)
-		s.Longest = time.Duration(seconds * float64(time.Second))
-		return s, err
-	})
-	return all, Translate("read silences", err)
-}
-
-// longestHint bounds what is kept of a header, in bytes.
-const longestHint = 255
-
-// hint makes text of a header one that a column takes.
-func hint(s string) string {
-	s = strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\x00", "")
-	if len(s) > longestHint {
-		s = strings.ToValidUTF8(s[:longestHint], "")
-	}
-	return s
-}
+func safeHeader(s string) string { return pg.SafeText(s, maxHeader) }

@@ -19,15 +19,20 @@ func TestWebhooksThatAreRefusedAreAlike(t *testing.T) {
 	m := newMarket(t)
 	body := event(provider.Changed, "p")
 	for name, change := range map[string]func(*webhook.Request){
-		"unknown endpoint":        func(r *webhook.Request) { r.EndpointID = "whe_2" },
-		"an endpoint of any text": func(r *webhook.Request) { r.EndpointID = "\xff\x00%2f" + strings.Repeat("x", 5000) },
-		"wrong provider":          func(r *webhook.Request) { r.Provider = "shopify" },
-		"another principal":       func(r *webhook.Request) { r.Caller = "shopify" },
-		"both of another":         func(r *webhook.Request) { r.Provider, r.Caller = "shopify", "shopify" },
-		"no signature":            func(r *webhook.Request) { r.Signature = "" },
-		"a byte more":             func(r *webhook.Request) { r.Body = append(r.Body, '\n') },
-		"another byte":            func(r *webhook.Request) { r.Body[0] = ' ' },
-		"signed by the stand-in":  func(r *webhook.Request) { r.Signature = signWith("no endpoint has this secret", body) },
+		"unknown endpoint": func(r *webhook.Request) { r.EndpointID = "whe_2" },
+		"an endpoint of any text": func(r *webhook.Request) {
+			r.EndpointID = "\xff\x00%2f" +
+				strings.Repeat("x", 5000)
+		},
+		"wrong provider":    func(r *webhook.Request) { r.Provider = "shopify" },
+		"another principal": func(r *webhook.Request) { r.Caller = "shopify" },
+		"both of another":   func(r *webhook.Request) { r.Provider, r.Caller = "shopify", "shopify" },
+		"no signature":      func(r *webhook.Request) { r.Signature = "" },
+		"a byte more":       func(r *webhook.Request) { r.Body = append(r.Body, '\n') },
+		"another byte":      func(r *webhook.Request) { r.Body[0] = ' ' },
+		"signed by the stand-in": func(r *webhook.Request) {
+			r.Signature = signWith("no endpoint has this secret", body)
+		},
 		"stand-in, no endpoint": func(r *webhook.Request) {
 			r.EndpointID, r.Signature = "whe_2", signWith("no endpoint has this secret", body)
 		},
@@ -35,12 +40,16 @@ func TestWebhooksThatAreRefusedAreAlike(t *testing.T) {
 			r.Body = []byte(`{"store":"124","event":"changed","id":"p"}`)
 			r.Signature = sign(string(r.Body))
 		},
-		"a ping for another principal": func(r *webhook.Request) { r.Body, r.Signature, r.Caller = []byte("webhook_id=7"), "", "shopify" },
+		"a ping for another principal": func(r *webhook.Request) {
+			r.Body, r.Signature,
+				r.Caller = []byte("webhook_id=7"), "", "shopify"
+		},
 	} {
 		r := m.request(body)
 		change(r)
 		_, err := m.hooks.Receive(t.Context(), r)
-		if f := fault.From(err); err == nil || f.Code != fault.Unauthorized || f.Detail != "" || f.Fields != nil || f.Err != nil {
+		if f := fault.From(err); err == nil || f.Code != fault.Unauthorized || f.Detail != "" ||
+			f.Fields != nil || f.Err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -54,11 +63,13 @@ func TestWebhooksThatAreRefusedAreAlike(t *testing.T) {
 	}
 	upper := m.request(body)
 	upper.Signature = strings.ToUpper(upper.Signature)
-	upper.Topic, upper.DeliveryID, upper.TriggeredAt = "t\xff\x00", strings.Repeat("ä", 300), "2026"
+	upper.Topic, upper.ProviderEventID, upper.TriggeredAt = "t\xff\x00", strings.Repeat("ä", 300), "2026"
 	if ping, err := m.hooks.Receive(t.Context(), upper); ping || err != nil {
 		t.Errorf("upper case: %v, %v", ping, err)
 	}
-	if n := scan[int](m.shop, `SELECT count(*) FROM control.webhook_deliveries WHERE raw = $1 AND topic_hint = 't'`, []byte(body)); n != 1 {
+	if n := scan[int](m.shop,
+		`SELECT count(*) FROM control.webhook_deliveries WHERE raw = $1 AND topic_hint = $2`, []byte(body),
+		"t\ufffd\ufffd"); n != 1 {
 		t.Errorf("%d deliveries are archived, want 1", n)
 	}
 	if n := scan[int](m.shop, `SELECT count(*) FROM control.river_job`); n != 1 {
@@ -66,7 +77,7 @@ func TestWebhooksThatAreRefusedAreAlike(t *testing.T) {
 	}
 }
 
-// TestTheSignatureVector is that of the facts about providers.
+// TestTheSignatureVector checks the signature vector of the providers' documentation.
 func TestTheSignatureVector(t *testing.T) {
 	t.Parallel()
 	const body = `{"store_id":123,"event":"product/updated","id":1948209}`
@@ -97,7 +108,7 @@ func TestDoubledAndForgedNotificationsEndInTheTruth(t *testing.T) {
 	m.platform.set("p", "true")
 	var wg sync.WaitGroup
 	for i := range 60 { // "deleted" is a lie, and "changed" comes again and again
-		wg.Go(func() { m.notify([]provider.Kind{provider.Changed, provider.Deleted}[i%2], "p") })
+		wg.Go(func() { m.notify([]provider.EventKind{provider.Changed, provider.Deleted}[i%2], "p") })
 	}
 	wg.Wait()
 	m.notify(provider.Changed, "not there")
@@ -115,7 +126,8 @@ func TestDoubledAndForgedNotificationsEndInTheTruth(t *testing.T) {
 	}
 }
 
-// TestAMarkDuringAFetchCausesAnother changes the truth and notifies while the fetch that read the old truth is under way.
+// TestAMarkDuringAFetchCausesAnother changes the truth and sends a webhook while the fetch that read the old
+// truth runs.
 func TestAMarkDuringAFetchCausesAnother(t *testing.T) {
 	t.Parallel()
 	m := newMarket(t)
@@ -136,8 +148,8 @@ func TestAMarkDuringAFetchCausesAnother(t *testing.T) {
 	}
 }
 
-// TestNoMarkIsLostAroundTheEndOfAJob notifies without a pause, so that notifications meet every moment of a job, its
-// completion too. Each entity's last notification must be followed by a fetch.
+// TestNoMarkIsLostAroundTheEndOfAJob sends webhooks without a pause, so that they meet every moment of a job,
+// also its completion. The last webhook of each entity must be followed by a fetch.
 func TestNoMarkIsLostAroundTheEndOfAJob(t *testing.T) {
 	t.Parallel()
 	m := newMarket(t)
@@ -161,8 +173,8 @@ func TestNoMarkIsLostAroundTheEndOfAJob(t *testing.T) {
 	}
 }
 
-// TestAMarkThatWaitsForTheLastTransactionGetsAJob holds the row as the last transaction of a fetch does: the
-// notification waits, and the job that completed does not keep another one from being inserted.
+// TestAMarkThatWaitsForTheLastTransactionGetsAJob holds the row as ApplyFetch does: the webhook waits, and
+// the completed job does not prevent the insert of another one.
 func TestAMarkThatWaitsForTheLastTransactionGetsAJob(t *testing.T) {
 	t.Parallel()
 	m := newMarket(t)
@@ -175,7 +187,8 @@ func TestAMarkThatWaitsForTheLastTransactionGetsAJob(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), `SELECT FROM control.entities FOR NO KEY UPDATE`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(t.Context(), `UPDATE control.river_job SET state = 'completed', finalized_at = now() WHERE kind = 'entity_refresh'`); err != nil {
+	if _, err := tx.Exec(t.Context(),
+		`UPDATE control.river_job SET state = 'completed', finalized_at = now() WHERE kind = 'entity_refresh'`); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan struct{})
@@ -183,14 +196,16 @@ func TestAMarkThatWaitsForTheLastTransactionGetsAJob(t *testing.T) {
 		defer close(done)
 		m.notify(provider.Changed, "p")
 	}()
-	for scan[int](m.shop, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 0 {
+	for scan[int](m.shop,
+		`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	<-done
-	if n := scan[int](m.shop, `SELECT count(*) FROM control.river_job WHERE kind = 'entity_refresh' AND state = 'available'`); n != 1 {
+	if n := scan[int](m.shop,
+		`SELECT count(*) FROM control.river_job WHERE kind = 'entity_refresh' AND state = 'available'`); n != 1 {
 		t.Errorf("%d jobs wait, want 1", n)
 	}
 }
@@ -204,12 +219,12 @@ func TestWhatANotificationSetsOff(t *testing.T) {
 		event(provider.Changed, strings.Repeat("x", 600)): "catch_up",
 		`{"store":"123","event":"changed","id":"\u0000"}`: "catch_up",
 		"no JSON \xff\x00":                                "catch_up",
-		event(provider.Unclear, ""):                       "catch_up",
+		event(provider.Unspecified, ""):                   "catch_up",
 		event(provider.Uninstalled, ""):                   "shop_check",
 		event(provider.Suspended, ""):                     "shop_check",
 		event(provider.Resumed, ""):                       "shop_check",
 		event(provider.RedactCustomer, ""):                "privacy_request",
-		event(provider.RedactStore, ""):                   "privacy_request",
+		event(provider.RedactShop, ""):                    "privacy_request",
 		event(provider.DataRequest, ""):                   "privacy_request",
 		event(provider.Ignored, ""):                       "",
 	} {
@@ -217,10 +232,12 @@ func TestWhatANotificationSetsOff(t *testing.T) {
 		if _, err := m.hooks.Receive(t.Context(), m.request(body)); err != nil {
 			t.Errorf("%q: %v", body, err)
 		}
-		if got := scan[string](m.shop, `SELECT coalesce(string_agg(kind, ' '), '') FROM control.river_job`); got != want {
+		if got := scan[string](m.shop,
+			`SELECT coalesce(string_agg(kind, ' '), '') FROM control.river_job`); got != want {
 			t.Errorf("%q sets off %q, want %q", body, got, want)
 		}
-		if n := scan[int](m.shop, `SELECT count(*) FROM control.webhook_deliveries WHERE raw = $1`, []byte(body)); n != 1 {
+		if n := scan[int](m.shop, `SELECT count(*) FROM control.webhook_deliveries WHERE raw = $1`,
+			[]byte(body)); n != 1 {
 			t.Errorf("%q is archived %d times", body, n)
 		}
 	}
@@ -252,8 +269,10 @@ func TestEndPauseAndReturnOfAShop(t *testing.T) {
 	state := func(want shops.State, credentials int) {
 		t.Helper()
 		m.settled()
-		got := scan[string](m.shop, `SELECT state FROM control.connections WHERE connection_id = $1`, m.from.ConnectionID)
-		if n := scan[int](m.shop, `SELECT count(*) FROM control.credentials`); got != string(want) || n != credentials {
+		got := scan[string](m.shop, `SELECT state FROM control.connections WHERE connection_id = $1`,
+			m.from.ConnectionID)
+		if n := scan[int](m.shop, `SELECT count(*) FROM control.credentials`); got != string(want) ||
+			n != credentials {
 			t.Errorf("%s with %d credentials, want %s with %d", got, n, want, credentials)
 		}
 	}
@@ -267,7 +286,7 @@ func TestEndPauseAndReturnOfAShop(t *testing.T) {
 	m.notify(provider.Uninstalled, "") // a lie: the credential still opens the shop
 	m.notify(provider.Suspended, "")
 	state(shops.Active, 1)
-	says(&provider.Paused{Status: 402})
+	says(&provider.ShopSuspended{Status: 402})
 	m.notify(provider.Suspended, "")
 	state(shops.Suspended, 1)
 	m.notify(provider.Changed, "p")
@@ -279,7 +298,7 @@ func TestEndPauseAndReturnOfAShop(t *testing.T) {
 	m.notify(provider.Resumed, "")
 	state(shops.Active, 1)
 	m.checkTruth() // the load that follows the return finds what was missed
-	says(&provider.Refused{Status: 401})
+	says(&provider.CredentialRefused{Status: 401})
 	m.notify(provider.Suspended, "") // a refusal alone ends nothing
 	state(shops.Active, 1)
 	m.notify(provider.Uninstalled, "")

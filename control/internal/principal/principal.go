@@ -1,8 +1,6 @@
-// Package principal owns the answer to "who holds this token": the connector principals (one for each provider), the
-// backend and the engine (spec.md "Internal surface: four principals"; contract, section 3). Tokens come from
-// configuration and are kept as SHA-256 digests only. It refuses to know routes: httpapi asks for a door.
-//
-// The fourth principal, a custom connector, has its token in the database: this package names its door and no more.
+// Package principal owns the tokens of the configuration: it tells whether a token is a connector's (one for
+// each provider), the backend's or the engine's. It keeps only SHA-256 digests of tokens. Tokens of custom
+// connectors are in PostgreSQL; of those the package only names the role.
 package principal
 
 import (
@@ -10,19 +8,19 @@ import (
 	"crypto/subtle"
 )
 
-// Door is what a token of configuration opens.
-type Door uint8
+// Role is what a principal may do.
+type Role uint8
 
-// The doors. No token is of the zero door.
+// The roles. No token has the zero role.
 const (
-	Connector Door = iota + 1 // of any provider; the operator too
+	Connector Role = iota + 1 // of any provider, and operators
 	Backend
 	Engine
-	Custom // of a connection of its own; no token of configuration opens it
+	Custom // of one custom connection; its token is in PostgreSQL
 )
 
-// String names the door in logs and metrics.
-func (d Door) String() string {
+// String names the role in logs and metrics.
+func (d Role) String() string {
 	switch d {
 	case Connector:
 		return "connector"
@@ -38,11 +36,11 @@ func (d Door) String() string {
 
 // Identity is the holder of a token. Provider is set for connectors only.
 type Identity struct {
-	Door     Door
+	Role     Role
 	Provider string
 }
 
-// Keyring knows the digest of every principal's tokens.
+// Keyring holds the digests of every principal's tokens.
 type Keyring struct {
 	entries []entry
 }
@@ -52,8 +50,8 @@ type entry struct {
 	identity Identity
 }
 
-// Identify returns the holder of a token. It compares with every principal, in constant time and without an early
-// exit, so that the time says nothing about which one was nearly met.
+// Identify returns the holder of a token. It compares with every token in constant time and without an early
+// exit, so that the time does not tell which token was nearly right.
 func (k *Keyring) Identify(token []byte) (Identity, bool) {
 	digest := sha256.Sum256(token)
 	found := len(k.entries)
@@ -67,26 +65,12 @@ func (k *Keyring) Identify(token []byte) (Identity, bool) {
 	return k.entries[found].identity, true
 }
 
-// Mounted reports whether the door has a token. One without stays unmounted: it is opened by no token.
-func (k *Keyring) Mounted(d Door) bool {
+// Mounted reports whether the role has a token.
+func (k *Keyring) Mounted(d Role) bool {
 	for i := range k.entries {
-		if k.entries[i].identity.Door == d {
+		if k.entries[i].identity.Role == d {
 			return true
 		}
 	}
 	return false
-}
-
-// Providers returns the providers that have a connector principal, in the order of the configuration.
-func (k *Keyring) Providers() []string {
-	var names []string
-	seen := make(map[string]bool)
-	for i := range k.entries {
-		id := k.entries[i].identity
-		if id.Door == Connector && !seen[id.Provider] {
-			seen[id.Provider] = true
-			names = append(names, id.Provider)
-		}
-	}
-	return names
 }

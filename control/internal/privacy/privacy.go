@@ -1,16 +1,17 @@
-// Package privacy owns what providers ask about people's data (spec.md "Deliver a provider webhook"; ADR 10): a request that
-// arrived by operation 12 is executed here, by a job, and may be begun again at any time.
+// Package privacy owns the execution of requests about personal data that providers send as webhooks. A job
+// executes a request, and may begin again at any time.
 //
-//	redact_customer ─▶ the orders that it names, and every order in which the customer's e-mail, phone, identification or
-//	                   id stands ─▶ the archived notifications that tell of them ─▶ the orders themselves, redacted ─▶
-//	                   every other notification in which the customer stands ─▶ the request's own body
-//	redact_store    ─▶ every order ─▶ everybody's visitor, client and audit data ─▶ every notification
+//	redact_customer ─▶ the orders that it names, and the archived webhooks about them
+//	                   ─▶ every other order with the customer's e-mail, phone, identification or id
+//	                      (many: the request waits until `control privacy approve` or `refuse`),
+//	                      the archived webhooks about them, and those that contain the customer
+//	                   ─▶ the request's own body
+//	redact_store    ─▶ every order ─▶ the visitor, client and audit data of all visitors ─▶ every webhook
 //	data_request    ─▶ a task of an operator: the row stays open until `control privacy done` ends it
 //
-// A redacted order has no snapshot any more, its document no buyer, and what is fetched of it later is not archived. Who
-// bought it is a visitor of signals only by the order's id: the relay erases whoever's purchase names it.
-//
-// The package refuses to log or measure anything but ids of ours, and to tell a provider that it is done: none asks.
+// A redacted order has no snapshot, its document has no buyer, and later fetches of it are not archived. Its
+// buyer is a visitor of signals only through the order's id: the relay erases the visitors whose purchase
+// names it. Logs and metrics contain only ids of ours.
 package privacy
 
 import (
@@ -18,7 +19,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	"storefront.internal/control/internal/provider"
@@ -26,39 +26,64 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// Request is one that is not completed.
+// Request is a request that is not completed.
 type Request struct {
-	ID           ident.DeliveryID
+	ID           ident.WebhookEventID
 	ConnectionID ident.ConnectionID
 	Provider     string
-	Kind         provider.Kind
-	Orders       []string // external ids that it names
+	Kind         provider.EventKind
+	Orders       []string // external ids
 	ReceivedAt   time.Time
-	Hint         string // the topic with which it came
-	Body         []byte // as the provider sent it; empty when another request took it away
+	Hint         string // topic of the webhook
+	Body         []byte // as the provider sent it; empty when another request removed it
+
+	// Matches is how many orders match beyond those that the request names, when these are so many that
+	// the request is held until an operator approves or refuses it; 0 for a request that is not held.
+	Matches  int
+	Approved bool // an operator approved the held request
 }
 
-// Store is where requests and what they are about lie. Each method is one transaction and may be repeated.
+// Store is where requests and personal data are stored. Each method is one transaction and may be repeated.
 type Store interface {
-	// Request returns not_found for one that is not there or is completed.
-	Request(ctx context.Context, id ident.DeliveryID) (Request, error)
-	// OrdersWith returns a page of the connection's orders behind from: those in which one of the texts stands, whatever its
-	// case, or all when texts is nil. next is "" behind the last page.
-	OrdersWith(ctx context.Context, c ident.ConnectionID, texts []string, from string, limit int) (orders []string, next string, err error)
-	// Redact takes the buyers out of orders, and asks for the erasure of the visitors who bought them.
-	Redact(ctx context.Context, r *Request, orders []string) error
-	// ForgetEverybody asks for the erasure of all visitors of the request's connection.
-	ForgetEverybody(ctx context.Context, r *Request) error
-	// ForgetDeliveries takes away the bodies of notifications in which one of the texts stands, by pages, as OrdersWith.
-	ForgetDeliveries(ctx context.Context, r *Request, texts []string, from ident.DeliveryID, limit int) (next ident.DeliveryID, err error)
-	// Complete ends a request and takes its own body away.
+	// Request returns not_found for a request that does not exist or is completed.
+	Request(ctx context.Context, id ident.WebhookEventID) (Request, error)
+	// FindOrders reads a page of the connection's orders after an id and returns those that match, or all
+	// when the matcher is nil.
+	FindOrders(ctx context.Context, c ident.ConnectionID, m *Matcher, after string, limit int) (OrderPage,
+		error)
+	// Hold makes a request wait for an operator.
+	Hold(ctx context.Context, r *Request, matches int) error
+	// RedactOrders removes the buyers from orders, and requests the erasure of the visitors who bought them.
+	RedactOrders(ctx context.Context, r *Request, orders []string) error
+	// RequestConnectionErasure requests the erasure of all visitors of the request's connection.
+	RequestConnectionErasure(ctx context.Context, r *Request) error
+	// RemoveWebhookBodies removes the bodies of webhooks that match, by pages, as FindOrders.
+	RemoveWebhookBodies(ctx context.Context, r *Request, m *Matcher, after ident.WebhookEventID,
+		limit int) (next ident.WebhookEventID, err error)
+	// Complete completes a request and removes its own body.
 	Complete(ctx context.Context, r *Request) error
 }
 
-// How much a transaction does.
+// OrderPage is what was found in a page of orders.
+type OrderPage struct {
+	Orders []string // external ids of those that match
+	Read   int      // how many orders the page has
+	Next   string   // "" after the last page
+}
+
+// A redaction cannot be undone, and the address in a request is what somebody typed at a checkout. So when
+// more orders match than one customer plausibly has, an operator decides. 50 orders are a weekly customer's
+// of a year; in a large shop, a buyer on account or a marketplace's relay address has more, but not a
+// twentieth of all.
 const (
-	pageOfOrders     = 100
-	pageOfDeliveries = 500
+	unattendedMatches = 50
+	unattendedShare   = 20
+)
+
+// How many rows one transaction handles.
+const (
+	ordersPageSize   = 100
+	webhooksPageSize = 500
 )
 
 // Service executes requests.
@@ -73,8 +98,8 @@ func New(store Store, registry *provider.Registry, logger *slog.Logger) *Service
 	return &Service{store: store, registry: registry, logger: logger}
 }
 
-// Execute does what a request asks.
-func (s *Service) Execute(ctx context.Context, id ident.DeliveryID) error {
+// Execute executes a request.
+func (s *Service) Execute(ctx context.Context, id ident.WebhookEventID) error {
 	r, err := s.store.Request(ctx, id)
 	if fault.Is(err, fault.NotFound) {
 		return nil
@@ -82,18 +107,25 @@ func (s *Service) Execute(ctx context.Context, id ident.DeliveryID) error {
 	if err != nil {
 		return err
 	}
-	log := s.logger.With("privacy_request_id", r.ID, "connection_id", r.ConnectionID, "kind", string(r.Kind), "orders", len(r.Orders))
+	log := s.logger.With("privacy_request_id", r.ID, "connection_id", r.ConnectionID, "kind", string(r.Kind),
+		"orders", len(r.Orders))
 	switch r.Kind {
 	case provider.RedactCustomer:
-		err = s.customer(ctx, &r)
-	case provider.RedactStore:
-		err = s.shop(ctx, &r)
+		err = s.redactCustomer(ctx, &r)
+	case provider.RedactShop:
+		err = s.redactShop(ctx, &r)
 	default:
-		log.Warn("a shopper's data is asked for: an operator answers the merchant, and then ends the request by control privacy done")
+		log.Warn("a shopper's data is requested: an operator answers the merchant and then runs control " +
+			"privacy done")
 		return nil
 	}
 	if err != nil {
 		return err
+	}
+	if r.held() {
+		log.Warn("a redaction matches many orders beyond those that it names: an operator runs control "+
+			"privacy approve or control privacy refuse", "matches", r.Matches)
+		return nil
 	}
 	if err := s.store.Complete(ctx, &r); err != nil {
 		return err
@@ -102,86 +134,102 @@ func (s *Service) Execute(ctx context.Context, id ident.DeliveryID) error {
 	return nil
 }
 
-func (s *Service) customer(ctx context.Context, r *Request) error {
-	who, err := s.whom(r)
+// held reports whether a request waits for an operator.
+func (r *Request) held() bool { return r.Matches > 0 && !r.Approved }
+
+// redactCustomer removes the webhooks about an order before it redacts the order. The sequence matters: a
+// request that begins again finds by its customer only orders that are not redacted.
+func (s *Service) redactCustomer(ctx context.Context, r *Request) error {
+	if r.held() {
+		return nil
+	}
+	who, err := s.readCustomer(r)
 	if err != nil {
 		return err
 	}
-	if err := s.tellNoMore(ctx, r, r.Orders); err != nil {
-		return err
-	}
-	if texts := append(who.texts(), who.inDocuments()...); len(texts) > 0 {
-		if err := s.search(ctx, r, texts, s.tellNoMore); err != nil {
+	if len(r.Orders) > 0 {
+		named := newMatcher(customer{})
+		named.addOrders(r.Orders)
+		if err := s.removeWebhookBodies(ctx, r, named); err != nil {
+			return err
+		}
+		if err := s.redact(ctx, r, r.Orders); err != nil {
 			return err
 		}
 	}
-	if texts := who.texts(); len(texts) > 0 {
-		return s.deliveries(ctx, r, texts)
-	}
-	return nil
-}
-
-func (s *Service) shop(ctx context.Context, r *Request) error {
-	if err := s.store.ForgetEverybody(ctx, r); err != nil {
-		return err
-	}
-	if err := s.search(ctx, r, nil, s.redact); err != nil {
-		return err
-	}
-	return s.deliveries(ctx, r, nil)
-}
-
-// search hands on the orders in which one of the texts stands, all for nil.
-func (s *Service) search(ctx context.Context, r *Request, texts []string, to func(context.Context, *Request, []string) error) error {
-	for from := ""; ; {
-		orders, next, err := s.store.OrdersWith(ctx, r.ConnectionID, texts, from, pageOfOrders)
-		if err != nil {
-			return err
-		}
-		if err := to(ctx, r, orders); err != nil || next == "" {
-			return err
-		}
-		from = next
-	}
-}
-
-// tellNoMore takes away the notifications that tell of orders, and then redacts these: a request that begins anew finds by its
-// texts only those that are not redacted.
-func (s *Service) tellNoMore(ctx context.Context, r *Request, orders []string) error {
-	if len(orders) == 0 {
+	m := newMatcher(who)
+	if m.empty() {
 		return nil
 	}
-	var texts []string
-	for _, id := range orders {
-		texts = append(texts, inNotifications(id)...)
+	orders, read, err := s.findOrders(ctx, r, m)
+	if err != nil {
+		return err
 	}
-	if err := s.deliveries(ctx, r, texts); err != nil {
+	if !r.Approved && len(orders) > max(unattendedMatches, read/unattendedShare) {
+		r.Matches = len(orders)
+		return s.store.Hold(ctx, r, r.Matches)
+	}
+	m.addOrders(orders)
+	if err := s.removeWebhookBodies(ctx, r, m); err != nil {
 		return err
 	}
 	return s.redact(ctx, r, orders)
 }
 
+// findOrders returns the connection's orders that match, and how many orders it has.
+func (s *Service) findOrders(ctx context.Context, r *Request,
+	m *Matcher) (orders []string, read int, err error) {
+	for after := ""; ; {
+		page, err := s.store.FindOrders(ctx, r.ConnectionID, m, after, ordersPageSize)
+		if err != nil {
+			return nil, 0, err
+		}
+		orders, read, after = append(orders, page.Orders...), read+page.Read, page.Next
+		if after == "" {
+			return orders, read, nil
+		}
+	}
+}
+
+func (s *Service) redactShop(ctx context.Context, r *Request) error {
+	if err := s.store.RequestConnectionErasure(ctx, r); err != nil {
+		return err
+	}
+	for after := ""; ; {
+		page, err := s.store.FindOrders(ctx, r.ConnectionID, nil, after, ordersPageSize)
+		if err != nil {
+			return err
+		}
+		if err := s.redact(ctx, r, page.Orders); err != nil {
+			return err
+		}
+		if after = page.Next; after == "" {
+			return s.removeWebhookBodies(ctx, r, nil)
+		}
+	}
+}
+
 func (s *Service) redact(ctx context.Context, r *Request, orders []string) error {
-	for some := range slices.Chunk(orders, pageOfOrders) {
-		if err := s.store.Redact(ctx, r, some); err != nil {
+	for some := range slices.Chunk(orders, ordersPageSize) {
+		if err := s.store.RedactOrders(ctx, r, some); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Service) deliveries(ctx context.Context, r *Request, texts []string) error {
-	for from := ident.DeliveryID(""); ; {
-		next, err := s.store.ForgetDeliveries(ctx, r, texts, from, pageOfDeliveries)
+func (s *Service) removeWebhookBodies(ctx context.Context, r *Request, m *Matcher) error {
+	for after := ident.WebhookEventID(""); ; {
+		next, err := s.store.RemoveWebhookBodies(ctx, r, m, after, webhooksPageSize)
 		if err != nil || next == "" {
 			return err
 		}
-		from = next
+		after = next
 	}
 }
 
-// whom reads again whom a request is about; only its body says it.
-func (s *Service) whom(r *Request) (customer, error) {
+// readCustomer reads the customer from the body of the request; nothing else names the customer.
+func (s *Service) readCustomer(r *Request) (customer, error) {
 	if len(r.Body) == 0 {
 		return customer{}, nil
 	}
@@ -189,45 +237,13 @@ func (s *Service) whom(r *Request) (customer, error) {
 	if !mounted {
 		return customer{}, fmt.Errorf("provider %s is not mounted", r.Provider)
 	}
-	t, err := adapter.Topic(r.Hint, r.Body)
+	t, err := adapter.ParseWebhook(r.Hint, r.Body)
 	if err != nil || t.Kind != provider.RedactCustomer {
-		return customer{}, fmt.Errorf("privacy request %s reads as %q", r.ID, t.Kind) // the error of a body may quote it
+		// the error may quote the body
+		return customer{}, fmt.Errorf("privacy request %s reads as %q", r.ID, t.Kind)
 	}
 	return customer(t.Customer), nil
 }
 
 // customer is personal data.
 type customer provider.Customer
-
-// Texts that are shorter stand in too much that is nobody's.
-const leastText = 6
-
-// texts are what stands wherever this customer's data does, in lower case.
-func (c customer) texts() (all []string) {
-	if len(c.Email) >= leastText && strings.Contains(c.Email, "@") {
-		all = append(all, strings.ToLower(c.Email))
-	}
-	for _, number := range []string{c.Phone, c.Identification} {
-		if len(number) >= leastText {
-			all = append(all, `"`+strings.ToLower(number)+`"`)
-		}
-	}
-	return all
-}
-
-// inDocuments is what stands in our documents of this customer's orders: nothing else in one is called id.
-func (c customer) inDocuments() []string {
-	if c.ID == "" {
-		return nil
-	}
-	return []string{`"id":"` + strings.ToLower(c.ID) + `"`}
-}
-
-// inNotifications is what stands in the notifications of an order, as providers write it.
-func inNotifications(order string) []string {
-	var all []string
-	for _, head := range []string{`"id":`, `"id": `} {
-		all = append(all, head+order+",", head+order+"}", head+`"`+strings.ToLower(order)+`"`)
-	}
-	return all
-}

@@ -6,23 +6,41 @@ import (
 	"storefront.internal/shared/catalog"
 )
 
-// Judge gives what an adapter read its document, when the document passes every rule that the catalog has for what a
-// custom connector delivers; else it says which one it breaks. So a document of a provider is never worth less than one
-// of operation 4, and Complete cannot meet one that it does not know how to write.
-func Judge(f *Fetched, doc catalog.Document) {
+// SetDocument gives what was fetched its document when the document passes every catalog rule that a custom
+// connector has to pass; else Malformed says which rule it breaks.
+func (f *Fetched) SetDocument(doc catalog.Document) {
 	if f.ExternalID == "" || utf8.RuneCountInString(f.ExternalID) > catalog.MaxExternalID {
 		f.Malformed = &Malformed{Reason: string(catalog.InvalidExternalID)}
 		return
 	}
-	// The bytes are judged as they would be stored. The connection is nobody's: the caller completes the document.
-	text := catalog.Complete(doc, catalog.Identity{ConnectionID: "con_judged", StoreID: "str_judged", ExternalID: f.ExternalID, Revision: 1})
-	read, flaw := catalog.ReadDocument(f.Entity, text)
-	if flaw != nil {
-		f.Malformed = &Malformed{Reason: flaw.String()}
+	// The rules are checked on the bytes that would be stored. The ids stand in for those that the caller
+	// sets.
+	text, ok := catalog.CompleteWithin(doc, catalog.Identity{
+		ConnectionID: "con_checked", StoreID: "str_checked", ExternalID: f.ExternalID, Revision: 1,
+	})
+	if !ok {
+		f.Malformed = &Malformed{Reason: string(catalog.TooLarge)}
+		return
+	}
+	read, violation := catalog.ReadDocument(f.Entity, text)
+	if violation != nil {
+		f.Malformed = &Malformed{Reason: violation.String()}
 		return
 	}
 	if order, ok := read.(*catalog.OrderDocument); ok {
 		doc = order // its buyer is in canonical form now
 	}
 	f.Document = doc
+}
+
+// Requested checks that what was fetched is the requested entity. It returns the error of Fetch.
+func (f Fetched) Requested(externalID string) (Fetched, error) {
+	if f.ExternalID != externalID && f.Malformed == nil {
+		f.Document, f.Malformed = nil, &Malformed{Reason: "another entity at /id"}
+	}
+	f.ExternalID = externalID
+	if f.Malformed != nil {
+		return f, f.Malformed
+	}
+	return f, nil
 }

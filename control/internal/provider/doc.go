@@ -1,11 +1,11 @@
-// Package provider owns what control means by a platform of shops (spec.md "Deliver a provider webhook"; contract,
-// section 3 "Webhook topic", "Subscriptions at the provider are desired state"): the Adapter that each platform is
-// behind, the registry of those that are mounted, the errors by which a caller decides whether to come back, and the
-// judgement that a document which an adapter built is one by the catalog's rules.
+// Package provider owns what control means by a platform of shops: the Adapter interface that each platform
+// implements, the registry of mounted adapters, the errors by which a caller decides whether to retry, and
+// the check that a document which an adapter built passes the catalog's rules.
 //
-// An adapter translates and nothing else. It refuses to store, to log, to retry, to number revisions and to believe a
-// notification: what a notification says is a hint to fetch, and only a fetch that finds nothing makes a delete.
+// An adapter translates; it does not store, log, retry or number revisions. A webhook is a hint to fetch:
+// only a fetch that finds nothing deletes an entity.
 //
-// Beneath it: payload reads the loose JSON of providers, remote makes calls and gives their answers a meaning, and a
-// package per platform knows that platform. providertest is the suite that every adapter passes.
+// Package payload reads the loose JSON of providers, package remote makes calls and turns responses into
+// errors, and each platform has a package of its own. Package providertest is the suite that every adapter
+// passes.
 package provider

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Registry holds the adapters that are mounted. It does not change after New.
+// Registry holds the mounted adapters. It does not change after New.
 type Registry struct{ adapters map[string]Adapter }
 
-// NewRegistry returns a registry of adapters with names of their own.
+// NewRegistry returns a registry of adapters with distinct names.
 func NewRegistry(adapters ...Adapter) (*Registry, error) {
 	r := &Registry{adapters: make(map[string]Adapter, len(adapters))}
 	for _, a := range adapters {
@@ -21,7 +21,7 @@ func NewRegistry(adapters ...Adapter) (*Registry, error) {
 	return r, nil
 }
 
-// Adapter returns the adapter of that name.
+// Adapter returns the adapter with that name.
 func (r *Registry) Adapter(name string) (Adapter, bool) {
 	a, ok := r.adapters[name]
 	return a, ok

@@ -9,8 +9,9 @@ import (
 	"storefront.internal/shared/settings"
 )
 
-// Hex decodes a signature in hexadecimal digits of either case; false when it is no SHA-256 in that form.
-func Hex(signature string) (sum [sha256.Size]byte, ok bool) {
+// HexSignature decodes a signature in hexadecimal digits of either case. It reports false when the text is
+// not a SHA-256 in that form.
+func HexSignature(signature string) (sum [sha256.Size]byte, ok bool) {
 	if len(signature) != hex.EncodedLen(len(sum)) {
 		return sum, false
 	}
@@ -18,9 +19,9 @@ func Hex(signature string) (sum [sha256.Size]byte, ok bool) {
 	return sum, err == nil
 }
 
-// Base64 decodes a signature in padded standard base64, of which there is exactly one text; false for anything else. The
-// length is compared first, because the decoder would skip line feeds.
-func Base64(signature string) (sum [sha256.Size]byte, ok bool) {
+// Base64Signature decodes a signature in padded standard base64. Only the one canonical text is accepted: the
+// length is compared first because the decoder skips line feeds.
+func Base64Signature(signature string) (sum [sha256.Size]byte, ok bool) {
 	if len(signature) != base64.StdEncoding.EncodedLen(len(sum)) {
 		return sum, false
 	}
@@ -28,9 +29,11 @@ func Base64(signature string) (sum [sha256.Size]byte, ok bool) {
 	return [sha256.Size]byte(append(b, sum[:]...)[:len(sum)]), err == nil && len(b) == len(sum)
 }
 
-// VerifyHMAC reports whether the signature is the HMAC-SHA-256 of the body under one of the secrets. It takes as long for
-// a wrong signature, and for one that does not decode, as for the right one: every secret is tried.
-func VerifyHMAC(decode func(string) ([sha256.Size]byte, bool), secrets []settings.Secret, signature string, body []byte) bool {
+// VerifyHMAC reports whether the signature is the HMAC-SHA-256 of the body under one of the secrets. Every
+// secret is tried, so it takes equally long for a valid, an invalid and an undecodable signature.
+func VerifyHMAC(
+	decode func(string) ([sha256.Size]byte, bool), secrets []settings.Secret, signature string, body []byte,
+) bool {
 	given, decoded := decode(signature)
 	found := false
 	for _, secret := range secrets {

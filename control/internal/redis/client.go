@@ -9,8 +9,8 @@ import (
 	"storefront.internal/shared/settings"
 )
 
-// Open makes a client of one server or, with several addresses, of a cluster. It does not connect: control starts, and
-// serves, while Redis is away.
+// Open returns a client of one server or, with several addresses, of a cluster. It does not connect: control
+// starts and serves while Redis is down.
 func Open(s settings.Redis) redis.UniversalClient {
 	options := &redis.UniversalOptions{
 		Addrs:                 s.RedisAddrs,

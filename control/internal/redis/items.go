@@ -13,21 +13,22 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// itemLife is the life of an item's record, of a deleted one's too: longer than any fill that began before.
-const itemLife = time.Hour
+// itemTTL is the lifetime of an item's record, also of a deleted one's: longer than any fill that began
+// before.
+const itemTTL = time.Hour
 
-// Items is what Redis knows of what edges serve: `item:<connection>:<item>` holds a decimal refresh_revision, a line
-// feed, and the body of operation 2, which is empty for a deleted item; channel `items:changed` hints at what was
-// written, a line "connection item revision" each.
+// Items writes what edges serve of items: `item:<connection>:<item>` holds a decimal refresh_revision, a line
+// feed and the body, which is empty for a deleted item. Channel `items:changed` announces writes, one line
+// "connection item revision" each.
 type Items struct {
-	client redis.UniversalClient
-	prefix string
-	raise  *redis.Script
+	client     redis.UniversalClient
+	prefix     string
+	setIfNewer *redis.Script
 }
 
-// raiseItem reads no more of a record than its revision. A server that is full takes no new version, but lets go of the
-// old one, so that it does not outlive the newer.
-const raiseItem = `
+// setItemIfNewer reads only the revision of a record. When the server has no memory for the new record, it
+// deletes the old one, which must not outlive the newer revision.
+const setItemIfNewer = `
 local there = tonumber(string.match(redis.call('GETRANGE', KEYS[1], 0, 20), '^(%d+)\n'))
 if there and there >= tonumber(ARGV[1]) then
 	return 0
@@ -41,18 +42,20 @@ return 1`
 
 // NewItems returns the Items under a prefix.
 func NewItems(client redis.UniversalClient, prefix string) *Items {
-	return &Items{client: client, prefix: prefix, raise: redis.NewScript(raiseItem)}
+	return &Items{client: client, prefix: prefix, setIfNewer: redis.NewScript(setItemIfNewer)}
 }
 
-// PutItems writes the items whose revision is greater than the one that is there, and hints at all of them: where an
-// edge's own fill came first, the other edges have not heard of the revision yet.
-func (i *Items) PutItems(ctx context.Context, c ident.ConnectionID, items []observation.Served) (written int, err error) {
+// PutItems writes the items that are newer than the stored ones, and announces all of them: where an edge's
+// fill came first, other edges have not learned of the revision yet.
+func (i *Items) PutItems(ctx context.Context, c ident.ConnectionID,
+	items []observation.ServedItem) (written int, err error) {
 	cmds, err := i.run(ctx, c, items, func(p redis.Pipeliner, keys []string, args ...any) *redis.Cmd {
-		return i.raise.EvalSha(ctx, p, keys, args...)
+		return i.setIfNewer.EvalSha(ctx, p, keys, args...)
 	})
-	if redis.HasErrorPrefix(err, "NOSCRIPT") { // a server that forgot it; whoever wrote once writes nothing twice
+	// the server lost the script; items that were written are not newer again
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
 		cmds, err = i.run(ctx, c, items, func(p redis.Pipeliner, keys []string, args ...any) *redis.Cmd {
-			return i.raise.Eval(ctx, p, keys, args...)
+			return i.setIfNewer.Eval(ctx, p, keys, args...)
 		})
 	}
 	if err != nil {
@@ -66,12 +69,12 @@ func (i *Items) PutItems(ctx context.Context, c ident.ConnectionID, items []obse
 		fmt.Fprintf(&hint, "%s %s %d\n", c, items[n].ItemID, items[n].RefreshRevision)
 	}
 	if err := i.client.Publish(ctx, i.prefix+"items:changed", hint.String()).Err(); err != nil {
-		return written, fmt.Errorf("hint at items: %w", err)
+		return written, fmt.Errorf("announce items: %w", err)
 	}
 	return written, nil
 }
 
-func (i *Items) run(ctx context.Context, c ident.ConnectionID, items []observation.Served,
+func (i *Items) run(ctx context.Context, c ident.ConnectionID, items []observation.ServedItem,
 	eval func(p redis.Pipeliner, keys []string, args ...any) *redis.Cmd,
 ) ([]*redis.Cmd, error) {
 	cmds := make([]*redis.Cmd, 0, len(items))
@@ -79,7 +82,8 @@ func (i *Items) run(ctx context.Context, c ident.ConnectionID, items []observati
 		for n := range items {
 			it := &items[n]
 			key := i.prefix + "item:" + string(c) + ":" + string(it.ItemID)
-			cmds = append(cmds, eval(p, []string{key}, strconv.FormatInt(it.RefreshRevision, 10), it.Body, int(itemLife.Seconds())))
+			cmds = append(cmds, eval(p, []string{key}, strconv.FormatInt(it.RefreshRevision, 10), it.Body,
+				int(itemTTL.Seconds())))
 		}
 		return nil
 	})

@@ -33,7 +33,8 @@ func TestAnOlderItemNeverReplacesANewerOne(t *testing.T) {
 	key := prefix + "item:con_1:itm_1"
 	f := func(revision int64, body string, written int, want string) {
 		t.Helper()
-		n, err := items.PutItems(t.Context(), "con_1", []observation.Served{{ItemID: "itm_1", RefreshRevision: revision, Body: []byte(body)}})
+		n, err := items.PutItems(t.Context(), "con_1", []observation.ServedItem{{ItemID: "itm_1",
+			RefreshRevision: revision, Body: []byte(body)}})
 		if got := client.Get(t.Context(), key).Val(); err != nil || n != written || got != want {
 			t.Errorf("revision %d: %d written, %q, %v", revision, n, got, err)
 		}
@@ -44,10 +45,11 @@ func TestAnOlderItemNeverReplacesANewerOne(t *testing.T) {
 	f(10, "other", 0, "10\nten\n1\n")
 	f(9007199254740991, "", 1, "9007199254740991\n")
 	f(11, "eleven", 0, "9007199254740991\n")
-	if ttl := client.TTL(t.Context(), key).Val(); ttl < 59*time.Minute || ttl > itemLife {
+	if ttl := client.TTL(t.Context(), key).Val(); ttl < 59*time.Minute || ttl > itemTTL {
 		t.Errorf("life %v", ttl)
 	}
-	// What was not written is hinted at as well: an edge's own fill may have been first, which other edges did not hear of.
+	// Items that were not written are announced too: an edge's own fill may have come first, which other
+	// edges did not learn of.
 	for _, revision := range []string{"9", "10", "9", "10", "9007199254740991", "11"} {
 		want := "con_1 itm_1 " + revision + "\n"
 		select {
@@ -66,14 +68,16 @@ func TestAnOlderItemNeverReplacesANewerOne(t *testing.T) {
 func TestPushesRace(t *testing.T) {
 	t.Parallel()
 	items, client, prefix := newItems(t)
-	items.raise = goredis.NewScript("-- " + prefix + raiseItem) // which the server has never seen, like one that was restarted
+	// which the server has never seen, like one that was restarted
+	items.setIfNewer = goredis.NewScript("-- " + prefix + setItemIfNewer)
 	const pushes, many = 40, 50
 	var wg sync.WaitGroup
 	for revision := range int64(pushes) {
 		wg.Go(func() {
-			batch := make([]observation.Served, many)
+			batch := make([]observation.ServedItem, many)
 			for i := range batch {
-				batch[i] = observation.Served{ItemID: ident.ItemID("itm_" + strings.Repeat("x", i+1)), RefreshRevision: 1 + revision, Body: []byte("body")}
+				batch[i] = observation.ServedItem{ItemID: ident.ItemID("itm_" + strings.Repeat("x", i+1)),
+					RefreshRevision: 1 + revision, Body: []byte("body")}
 			}
 			if _, err := items.PutItems(t.Context(), "con_1", batch); err != nil {
 				t.Error(err)
@@ -82,7 +86,8 @@ func TestPushesRace(t *testing.T) {
 	}
 	wg.Wait()
 	for i := range many {
-		if got := client.Get(t.Context(), prefix+"item:con_1:itm_"+strings.Repeat("x", i+1)).Val(); got != "40\nbody" {
+		if got := client.Get(t.Context(), prefix+"item:con_1:itm_"+strings.Repeat("x",
+			i+1)).Val(); got != "40\nbody" {
 			t.Errorf("item %d: %q", i, got)
 		}
 	}

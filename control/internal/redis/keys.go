@@ -1,8 +1,9 @@
-// Package redis owns what control writes for the edges: a record for each live storefront key, a tombstone for each
-// revoked one, the key version, and what operation 2 serves of items. Every command stays in one slot, so a cluster will do. It refuses to be the truth:
-// PostgreSQL is, and an edge trusts these records only while the version here is not behind.
+// Package redis owns what control writes to Redis for the edges: a record for each live storefront key, a
+// tombstone for each revoked one, the key version, and items. Every command uses keys of one slot, so a
+// cluster works. PostgreSQL stays the truth: an edge trusts these records only while the version here is not
+// behind.
 //
-// The names are storekey's.
+// Package storekey defines the names.
 package redis
 
 import (
@@ -19,17 +20,17 @@ import (
 	"storefront.internal/shared/storekey"
 )
 
-// The lives of records. A tombstone outlives every fill that began before the revocation.
+// The lifetimes of records. A tombstone outlives every fill that began before the revocation.
 const (
-	grantLife     = 24 * time.Hour
-	tombstoneLife = time.Hour
-	tombstone     = "revoked"
+	grantTTL     = 24 * time.Hour
+	tombstoneTTL = time.Hour
+	tombstone    = "revoked"
 )
 
-// tombstonesAtOnce bounds one pipeline.
-const tombstonesAtOnce = 500
+// maxTombstonesPerPipeline bounds one pipeline.
+const maxTombstonesPerPipeline = 500
 
-// Keys is what Redis knows of storefront keys.
+// Keys writes storefront keys.
 type Keys struct {
 	client redis.UniversalClient
 	prefix string
@@ -53,13 +54,13 @@ func (k *Keys) record(digest [32]byte) string {
 	return storekey.RecordName(k.prefix, digest)
 }
 
-// PutGrant writes the record of a live key unless one is there: a tombstone is never undone.
+// PutGrant writes the record of a live key unless one exists: it never replaces a tombstone.
 func (k *Keys) PutGrant(ctx context.Context, digest [32]byte, g storekey.Grant) error {
 	value, err := json.Marshal(g)
 	if err != nil {
 		return fmt.Errorf("grant: %w", err)
 	}
-	err = k.client.SetArgs(ctx, k.record(digest), value, redis.SetArgs{Mode: "NX", TTL: grantLife}).Err()
+	err = k.client.SetArgs(ctx, k.record(digest), value, redis.SetArgs{Mode: "NX", TTL: grantTTL}).Err()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return fmt.Errorf("put grant: %w", err)
 	}
@@ -69,10 +70,10 @@ func (k *Keys) PutGrant(ctx context.Context, digest [32]byte, g storekey.Grant) 
 // PutTombstones replaces the records of revoked keys.
 func (k *Keys) PutTombstones(ctx context.Context, digests [][32]byte) error {
 	for len(digests) > 0 {
-		n := min(len(digests), tombstonesAtOnce)
+		n := min(len(digests), maxTombstonesPerPipeline)
 		_, err := k.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for _, d := range digests[:n] {
-				p.Set(ctx, k.record(d), tombstone, tombstoneLife)
+				p.Set(ctx, k.record(d), tombstone, tombstoneTTL)
 			}
 			return nil
 		})
@@ -84,15 +85,17 @@ func (k *Keys) PutTombstones(ctx context.Context, digests [][32]byte) error {
 	return nil
 }
 
-// SwapVersion publishes a key version together with the revocations that it vouches for, and hints at it, if the version
-// that is there is still the old one.
-func (k *Keys) SwapVersion(ctx context.Context, old, version int64, revoked [][32]byte) (swapped bool, err error) {
+// SwapVersion publishes a key version together with the revocations that it includes, and announces it, if
+// the stored version is still the old one.
+func (k *Keys) SwapVersion(ctx context.Context, old, version int64,
+	revoked [][32]byte) (swapped bool, err error) {
 	text := strconv.FormatInt(version, 10)
 	names := []string{k.version()}
 	for _, d := range revoked {
 		names = append(names, k.record(d))
 	}
-	n, err := k.swap.Run(ctx, k.client, names, old, text, storekeys.NoVersion, tombstone, int(tombstoneLife.Seconds())).Int()
+	n, err := k.swap.Run(ctx, k.client, names, old, text, storekeys.NoVersion, tombstone,
+		int(tombstoneTTL.Seconds())).Int()
 	if err != nil {
 		return false, fmt.Errorf("swap key version: %w", err)
 	}

@@ -30,7 +30,8 @@ func TestALateGrantNeverUndoesATombstone(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `{"api_key_id":"key_1","connection_id":"con_1","store_id":"str_1","scopes":["catalog:read","recommendations:read","signals:write"]}`
-	if got, ttl := client.Get(t.Context(), k.record(d)).Val(), client.TTL(t.Context(), k.record(d)).Val(); got != want || ttl < 23*time.Hour || ttl > grantLife {
+	if got, ttl := client.Get(t.Context(), k.record(d)).Val(), client.TTL(t.Context(),
+		k.record(d)).Val(); got != want || ttl < 23*time.Hour || ttl > grantTTL {
 		t.Errorf("grant %s for %v", got, ttl)
 	}
 	if err := k.PutTombstones(t.Context(), [][32]byte{d, storekey.Digest([]byte("y"))}); err != nil {
@@ -39,7 +40,8 @@ func TestALateGrantNeverUndoesATombstone(t *testing.T) {
 	if err := k.PutGrant(t.Context(), d, g); err != nil {
 		t.Fatal(err)
 	}
-	if got, ttl := client.Get(t.Context(), k.record(d)).Val(), client.TTL(t.Context(), k.record(d)).Val(); got != "revoked" || ttl < 59*time.Minute || ttl > tombstoneLife {
+	if got, ttl := client.Get(t.Context(), k.record(d)).Val(), client.TTL(t.Context(),
+		k.record(d)).Val(); got != "revoked" || ttl < 59*time.Minute || ttl > tombstoneTTL {
 		t.Errorf("tombstone %s for %v", got, ttl)
 	}
 }
@@ -47,7 +49,7 @@ func TestALateGrantNeverUndoesATombstone(t *testing.T) {
 func TestManyTombstones(t *testing.T) {
 	t.Parallel()
 	k, client, _ := open(t)
-	digests := make([][32]byte, 2*tombstonesAtOnce+1)
+	digests := make([][32]byte, 2*maxTombstonesPerPipeline+1)
 	for i := range digests {
 		digests[i] = storekey.Digest([]byte{byte(i), byte(i >> 8)})
 	}

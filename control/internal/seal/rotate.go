@@ -10,10 +10,11 @@ import (
 	"github.com/tink-crypto/tink-go/v2/keyset"
 )
 
-// A rotation has three steps, each of them a keyset that every process has before the next step: Add, so that all can
-// open what the new key seals; Promote, so that it seals and what is older is sealed anew; Retire.
+// A rotation has three steps, each a keyset that every process must have before the next step: Add, so that
+// all can open what the new key seals; Promote, so that the new key seals and older ciphertexts are sealed
+// again; Retire.
 
-// Add returns the keyset with a fresh key beside the primary one.
+// Add returns the keyset with a new key beside the primary one.
 func Add(keysetJSON []byte) ([]byte, error) {
 	return change(keysetJSON, func(m *keyset.Manager, _ *keyset.Handle) error {
 		_, err := m.Add(aead.AES256GCMKeyTemplate())
@@ -29,7 +30,7 @@ func Promote(keysetJSON []byte) ([]byte, error) {
 	})
 }
 
-// Retire returns the keyset with its primary key alone. What another key sealed does not open any more.
+// Retire returns the keyset with its primary key alone. Ciphertexts of other keys cannot be opened any more.
 func Retire(keysetJSON []byte) ([]byte, error) {
 	return change(keysetJSON, func(m *keyset.Manager, h *keyset.Handle) error {
 		for _, info := range h.KeysetInfo().GetKeyInfo() {

@@ -1,8 +1,8 @@
 // Package seal owns secrets at rest: it seals them with Tink's AEAD (AES-256-GCM) under a keyset of the
-// configuration, bound to the place where they are stored, so that a ciphertext that was moved to another row, column
-// or connection does not open. It refuses to store anything, and its errors never say what was sealed.
-//
-// A ciphertext starts with the id of the key that sealed it: a keyset may hold older keys beside the primary one.
+// configuration. A ciphertext is bound to its row, column and connection, so it does not open after it was
+// moved. Its header names the key that sealed it: a keyset may hold older keys beside the primary one. The
+// Resealer seals with the primary key what an older key sealed, so that the older key can be retired. Errors
+// never tell what was sealed.
 package seal
 
 import (
@@ -23,12 +23,13 @@ import (
 // HeaderLen is the length of a ciphertext's header: a version byte and the id of the key that sealed it.
 const HeaderLen = 5
 
-// Place is where a secret is stored. No part may hold the separator.
-type Place struct {
+// Binding is where a secret is stored; it is the associated data of the ciphertext. No part may contain the
+// separator.
+type Binding struct {
 	Table, Column, Row, Connection string
 }
 
-// version and separator are of the associated data's form.
+// version and separator give the associated data its form.
 const (
 	version   = "v1"
 	separator = "|"
@@ -41,7 +42,8 @@ type Sealer struct {
 	primary uint32
 }
 
-// Parse reads a cleartext keyset in Tink's JSON form. Only keys whose ciphertexts carry their id are taken.
+// Parse reads a cleartext keyset in Tink's JSON form. It accepts only keys whose ciphertexts contain the key
+// id.
 func Parse(keysetJSON []byte) (*Sealer, error) {
 	handle, err := insecurecleartextkeyset.Read(keyset.NewJSONReader(bytes.NewReader(keysetJSON)))
 	if err != nil {
@@ -63,7 +65,7 @@ func Parse(keysetJSON []byte) (*Sealer, error) {
 	return s, nil
 }
 
-// NewKeyset returns a fresh keyset of one AES-256-GCM key, as JSON in cleartext.
+// NewKeyset returns a new keyset with one AES-256-GCM key, as JSON in cleartext.
 func NewKeyset() ([]byte, error) {
 	handle, err := keyset.NewHandle(aead.AES256GCMKeyTemplate())
 	if err != nil {
@@ -76,8 +78,8 @@ func NewKeyset() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Seal returns the ciphertext of a secret for the place where it will be stored.
-func (s *Sealer) Seal(secret []byte, at Place) ([]byte, error) {
+// Seal returns the ciphertext of a secret for its binding.
+func (s *Sealer) Seal(secret []byte, at Binding) ([]byte, error) {
 	data, err := at.associatedData()
 	if err != nil {
 		return nil, err
@@ -89,8 +91,8 @@ func (s *Sealer) Seal(secret []byte, at Place) ([]byte, error) {
 	return sealed, nil
 }
 
-// Open returns the secret of a ciphertext that was found at the place.
-func (s *Sealer) Open(sealed []byte, at Place) ([]byte, error) {
+// Open returns the secret of a ciphertext that is stored at the binding.
+func (s *Sealer) Open(sealed []byte, at Binding) ([]byte, error) {
 	data, err := at.associatedData()
 	if err != nil {
 		return nil, err
@@ -102,29 +104,29 @@ func (s *Sealer) Open(sealed []byte, at Place) ([]byte, error) {
 	return secret, nil
 }
 
-// Header is what ciphertexts begin with that Seal makes.
+// Header is the header of the ciphertexts that Seal returns.
 func (s *Sealer) Header() []byte {
 	return binary.BigEndian.AppendUint32([]byte{1}, s.primary)
 }
 
-// CheckHeader reports whether a ciphertext with this header was sealed by an enabled key of the keyset. A service asks
-// at its start for every header that is stored, and does not start without a key that it will need.
+// CheckHeader returns an error unless an enabled key of the keyset sealed the ciphertext with this header. A
+// service checks every stored header at its start, and does not start without a key that it will need.
 func (s *Sealer) CheckHeader(header []byte) error {
 	if len(header) != HeaderLen || header[0] != 1 {
-		return errors.New("seal: a ciphertext is not of this service's form")
+		return errors.New("seal: a ciphertext does not have the form of this service")
 	}
 	id := uint32(header[1])<<24 | uint32(header[2])<<16 | uint32(header[3])<<8 | uint32(header[4])
 	if !slices.Contains(s.keyIDs, id) {
-		return fmt.Errorf("seal: ciphertexts are stored that need key %d, which the keyset has not got", id)
+		return fmt.Errorf("seal: stored ciphertexts need key %d, which is not in the keyset", id)
 	}
 	return nil
 }
 
-func (p Place) associatedData() ([]byte, error) {
+func (p Binding) associatedData() ([]byte, error) {
 	parts := []string{version, p.Table, p.Column, p.Row, p.Connection}
 	for _, part := range parts {
 		if part == "" || strings.Contains(part, separator) {
-			return nil, errors.New("seal: a place needs all its parts, without a separator in them")
+			return nil, errors.New("seal: a binding needs all of its parts, without a separator in them")
 		}
 	}
 	return []byte(strings.Join(parts, separator)), nil

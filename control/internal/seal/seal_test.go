@@ -20,8 +20,8 @@ func newSealer(t *testing.T) *Sealer {
 	return s
 }
 
-func place() Place {
-	return Place{Table: "api_keys", Column: "sealed_secret", Row: "key_1", Connection: "con_1"}
+func place() Binding {
+	return Binding{Table: "api_keys", Column: "sealed_secret", Row: "key_1", Connection: "con_1"}
 }
 
 func TestSealOpensOnlyAtItsPlace(t *testing.T) {
@@ -39,7 +39,7 @@ func TestSealOpensOnlyAtItsPlace(t *testing.T) {
 	if err != nil || string(got) != secret {
 		t.Fatalf("Open = %q, %v", got, err)
 	}
-	f := func(name string, change func(*Place)) {
+	f := func(name string, change func(*Binding)) {
 		t.Helper()
 		at := place()
 		change(&at)
@@ -49,12 +49,12 @@ func TestSealOpensOnlyAtItsPlace(t *testing.T) {
 			t.Errorf("the error quotes the secret")
 		}
 	}
-	f("table", func(p *Place) { p.Table = "installations" })
-	f("column", func(p *Place) { p.Column = "other" })
-	f("row", func(p *Place) { p.Row = "key_2" })
-	f("connection", func(p *Place) { p.Connection = "con_2" })
-	f("separator", func(p *Place) { p.Row, p.Connection = "key_1|con_1", "x" })
-	f("empty connection", func(p *Place) { p.Connection = "" })
+	f("table", func(p *Binding) { p.Table = "installations" })
+	f("column", func(p *Binding) { p.Column = "other" })
+	f("row", func(p *Binding) { p.Row = "key_2" })
+	f("connection", func(p *Binding) { p.Connection = "con_2" })
+	f("separator", func(p *Binding) { p.Row, p.Connection = "key_1|con_1", "x" })
+	f("empty connection", func(p *Binding) { p.Connection = "" })
 	sealed[len(sealed)-1] ^= 1
 	if _, err := s.Open(sealed, place()); err == nil {
 		t.Error("opens a changed ciphertext")
@@ -148,7 +148,7 @@ func marshal(t *testing.T, v any) []byte {
 	return b
 }
 
-// FuzzOpen: nothing but what was sealed at this place opens, and no error quotes the secret.
+// FuzzOpen: only what was sealed with this binding opens, and no error quotes the secret.
 func FuzzOpen(f *testing.F) {
 	keys, err := NewKeyset()
 	if err != nil {
@@ -174,7 +174,8 @@ func FuzzOpen(f *testing.F) {
 		where := place()
 		where.Row, where.Connection = row, connection
 		got, err := s.Open(changed, where)
-		if ours := string(changed) == string(sealed) && where == place(); ours != (err == nil) || ours && string(got) != "canary" {
+		if ours := string(changed) == string(sealed) && where == place(); ours != (err == nil) || ours &&
+			string(got) != "canary" {
 			t.Fatalf("%x at %+v: %q, %v", changed, where, got, err)
 		}
 		if err != nil && strings.Contains(err.Error(), "canary") {

@@ -1,10 +1,7 @@
-// Package shop owns how control comes to call for a shop: a connection, the adapter of its provider and its credential,
-// opened for one piece of work (contract, section 3 "Installation"). A connection that is not active, or whose credential
-// was destroyed, is closed: work for it ends, and what was left undone is found when the shop comes back.
-//
-// What a provider tells of a shop's end, pause or return is believed only when a call confirms it (Checker).
-//
-// The package refuses to keep a credential.
+// Package shop opens shops for calls: a connection, the adapter of its provider and its credential, for one
+// piece of work. A connection that is not active, or has no credential, is closed: work for it ends, and what
+// is missing is found when the shop comes back. What a webhook tells of a shop's end, suspension or return
+// counts only when a call confirms it (Checker).
 package shop
 
 import (
@@ -30,31 +27,31 @@ const (
 	Uninstalled State = "uninstalled"
 )
 
-// ErrClosed means that nothing may be called for the shop now.
+// ErrClosed means that the shop may not be called now.
 var ErrClosed = errors.New("shop: closed")
 
-// Record is what the store knows of a provider's connection.
+// Record is the stored state of a provider's connection.
 type Record struct {
 	Source          observation.Source
 	ExternalStoreID string
 	State           State
 	Profile         provider.Profile
-	Sealed          []byte    // the credential; nil when it was destroyed
+	Sealed          []byte    // the credential; nil when it was deleted
 	CredentialAt    time.Time // when the credential was stored
 }
 
-// Store reads connections. One that is not there, or is a custom one, is not_found.
+// Store reads connections. It returns not_found for one that does not exist or is custom.
 type Store interface {
 	Shop(ctx context.Context, c ident.ConnectionID) (Record, error)
 }
 
-// Opened is a shop that can be called for.
+// Opened is a shop that can be called.
 type Opened struct {
 	Source       observation.Source
 	State        State
 	Adapter      provider.Adapter
-	Store        provider.Store
-	CredentialAt time.Time // names the credential that was opened
+	Store        provider.Shop
+	CredentialAt time.Time // identifies the credential
 }
 
 // Shops opens shops.
@@ -69,9 +66,9 @@ func New(store Store, registry *provider.Registry, sealer *seal.Sealer) *Shops {
 	return &Shops{store: store, registry: registry, sealer: sealer}
 }
 
-// CredentialPlace is where the credential of a connection is sealed for.
-func CredentialPlace(c ident.ConnectionID) seal.Place {
-	return seal.Place{Table: "credentials", Column: "sealed", Row: string(c), Connection: string(c)}
+// CredentialBinding is the binding of a connection's sealed credential.
+func CredentialBinding(c ident.ConnectionID) seal.Binding {
+	return seal.Binding{Table: "credentials", Column: "sealed", Row: string(c), Connection: string(c)}
 }
 
 // Open returns an active shop, or ErrClosed.
@@ -83,7 +80,7 @@ func (s *Shops) Open(ctx context.Context, c ident.ConnectionID) (Opened, error) 
 	return o, err
 }
 
-// OpenAny returns a shop that has a credential, in whatever state it is, or ErrClosed.
+// OpenAny returns a shop that has a credential, in any state, or ErrClosed.
 func (s *Shops) OpenAny(ctx context.Context, c ident.ConnectionID) (Opened, error) {
 	r, err := s.store.Shop(ctx, c)
 	if err != nil {
@@ -93,14 +90,15 @@ func (s *Shops) OpenAny(ctx context.Context, c ident.ConnectionID) (Opened, erro
 	if !mounted || r.Sealed == nil {
 		return Opened{}, ErrClosed
 	}
-	credential, err := s.sealer.Open(r.Sealed, CredentialPlace(c))
+	credential, err := s.sealer.Open(r.Sealed, CredentialBinding(c))
 	if err != nil {
 		return Opened{}, fmt.Errorf("credential of %s: %w", c, err)
 	}
 	return Opened{
 		Source: r.Source, State: r.State, Adapter: adapter, CredentialAt: r.CredentialAt,
-		Store: provider.Store{
-			ConnectionID: c, ExternalStoreID: r.ExternalStoreID, Credential: settings.Secret(credential), Profile: r.Profile,
+		Store: provider.Shop{
+			ConnectionID: c, ExternalStoreID: r.ExternalStoreID, Credential: settings.Secret(credential),
+			Profile: r.Profile,
 		},
 	}, nil
 }

@@ -2,7 +2,7 @@ package storekeys
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Metrics counts pushes and shows how far Redis is.
+// Metrics counts pushes and shows the key versions.
 type Metrics struct {
 	pushes  *prometheus.CounterVec
 	version *prometheus.GaugeVec
@@ -17,7 +17,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		}, []string{"result"}),
 		version: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "storefront_control_key_version",
-			Help: "Key version that PostgreSQL holds complete and that Redis shows, by store (postgres, redis).",
+			Help: "Key version up to which every change was pushed (store postgres), and the one in Redis " +
+				"(store redis).",
 		}, []string{"store"}),
 	}
 	r.MustRegister(m.pushes, m.version)

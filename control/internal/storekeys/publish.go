@@ -7,50 +7,53 @@ import (
 	"log/slog"
 	"time"
 
-	"storefront.internal/shared/crashpoint"
+	"storefront.internal/shared/failpoint"
 	"storefront.internal/shared/ident"
+	"storefront.internal/shared/service"
 	"storefront.internal/shared/storekey"
 )
 
-// KeyState is what the edges must learn of a key, and whether Redis is known to hold it.
+// KeyState is the state of a key, and whether Redis is known to have it.
 type KeyState struct {
 	Digest  [32]byte
 	Grant   storekey.Grant
 	Revoked bool
 	Changed int64 // key version of the last change
-	Pushed  int64 // newest change that Redis is known to hold
+	Pushed  int64 // newest change that Redis is known to have
 }
 
-// State reads and marks what was pushed.
+// State reads keys and stores which changes Redis has.
 type State interface {
-	// KeyState returns not_found for a key that is not there.
+	// KeyState returns not_found for a key that does not exist.
 	KeyState(ctx context.Context, k ident.KeyID) (KeyState, error)
-	// MarkPushed records that Redis holds the key's change of this version.
+	// MarkPushed stores that Redis has the key's change of this version.
 	MarkPushed(ctx context.Context, k ident.KeyID, changed int64) error
-	// CompleteVersion returns the greatest key version such that Redis holds every change up to it.
+	// CompleteVersion returns the greatest key version up to which Redis has every change.
 	CompleteVersion(ctx context.Context) (int64, error)
-	// RevokedAfter returns the digests of the keys that were revoked by changes after the version, within the time.
+	// RevokedAfter returns the digests of keys that were revoked by changes after the version, within the
+	// time.
 	RevokedAfter(ctx context.Context, version int64, within time.Duration) ([][32]byte, error)
 }
 
-// Cache is what the edges read: Redis. An edge trusts its records only while its version is not behind PostgreSQL's.
+// Cache is Redis, which the edges read. An edge trusts its records only while its version is not behind
+// PostgreSQL's.
 type Cache interface {
-	// PutGrant never replaces what is there, so a late push does not undo a revocation.
+	// PutGrant never replaces a record, so a late push does not undo a revocation.
 	PutGrant(ctx context.Context, digest [32]byte, g storekey.Grant) error
 	// PutTombstones replaces the records of revoked keys.
 	PutTombstones(ctx context.Context, digests [][32]byte) error
 	// Version returns NoVersion when Redis has none.
 	Version(ctx context.Context) (int64, error)
-	// SwapVersion publishes a version and hints at it, if the version that is there is still the old one. With it, in one
-	// step, it replaces the records of the revoked keys: a Redis that becomes a copy of itself has both or neither.
+	// SwapVersion publishes and announces a version if the stored version is still the old one. In the same
+	// step it replaces the records of the revoked keys, so a Redis that fails over has both or neither.
 	SwapVersion(ctx context.Context, old, version int64, revoked [][32]byte) (swapped bool, err error)
 }
 
-// NoVersion is the version of a Redis that has none: less than every version.
+// NoVersion is the version of a Redis without one; it is less than every version.
 const NoVersion = -1
 
-// Publisher tells Redis of keys. The version that it publishes never runs ahead of a change that Redis has not got:
-// a failed push holds the version back, and so the edges ask PostgreSQL meanwhile.
+// Publisher writes keys to Redis. The published version never includes a change that Redis lacks: a failed
+// push holds the version back, and edges ask PostgreSQL meanwhile.
 type Publisher struct {
 	state   State
 	cache   Cache
@@ -63,7 +66,7 @@ func NewPublisher(state State, cache Cache, metrics *Metrics, logger *slog.Logge
 	return &Publisher{state: state, cache: cache, metrics: metrics, logger: logger}
 }
 
-// Push writes what is true of a key now and then raises the version. It may be repeated at any time.
+// Push writes the present state of a key and then raises the version. It may be repeated at any time.
 func (p *Publisher) Push(ctx context.Context, k ident.KeyID) (err error) {
 	defer func() { p.metrics.pushed(err) }()
 	s, err := p.state.KeyState(ctx, k)
@@ -74,7 +77,7 @@ func (p *Publisher) Push(ctx context.Context, k ident.KeyID) (err error) {
 		if err := p.write(ctx, s); err != nil {
 			return err
 		}
-		crashpoint.Hit(crashpoint.KeyWritten)
+		failpoint.Hit(failpoint.KeyWritten)
 		if err := p.state.MarkPushed(ctx, k, s.Changed); err != nil {
 			return err
 		}
@@ -89,17 +92,17 @@ func (p *Publisher) write(ctx context.Context, s KeyState) error {
 	return p.cache.PutGrant(ctx, s.Digest, s.Grant)
 }
 
-// grantLife is how long a record of a live key may lie in Redis: its life, and the longest a fill can take.
-const grantLife = 25 * time.Hour
+// maxGrantAge is the greatest age of a live key's record in Redis: its lifetime and the longest fill.
+const maxGrantAge = 25 * time.Hour
 
-// swaps bounds the attempts to publish beside other controls that publish, too.
-const swaps = 5
+// maxSwapAttempts bounds the attempts to publish while other processes publish too.
+const maxSwapAttempts = 5
 
-// publish brings Redis's version to the complete one. A Redis that shows version v may be an older copy of itself, or a
-// new one, so it is only believed to hold the revocations up to v: those after it are written again with the swap. A
-// Redis that is exchanged before it shows another version, or takes both; one that is exchanged after it lost both.
+// publish raises Redis's version to the complete one. A Redis with version v may be an older copy of itself
+// after a failover, or new, so it is trusted only for revocations up to v: later ones are written again with
+// the swap. A failover before the swap shows another version or takes both, one after the swap loses both.
 func (p *Publisher) publish(ctx context.Context) error {
-	for range swaps {
+	for range maxSwapAttempts {
 		have, err := p.cache.Version(ctx)
 		if err != nil {
 			return err
@@ -113,11 +116,12 @@ func (p *Publisher) publish(ctx context.Context) error {
 			return nil
 		}
 		after := have
-		if have > complete { // versions only rise: PostgreSQL is an older copy of itself, or another one
-			p.logger.WarnContext(ctx, "Redis is ahead of PostgreSQL's key version; publishing again", "redis", have, "postgres", complete)
+		if have > complete { // versions only rise, so PostgreSQL was restored or replaced
+			p.logger.WarnContext(ctx, "Redis has a later key version than PostgreSQL; publishing again",
+				"redis", have, "postgres", complete)
 			after = NoVersion
 		}
-		revoked, err := p.state.RevokedAfter(ctx, after, grantLife)
+		revoked, err := p.state.RevokedAfter(ctx, after, maxGrantAge)
 		if err != nil {
 			return err
 		}
@@ -126,19 +130,19 @@ func (p *Publisher) publish(ctx context.Context) error {
 			return err
 		}
 	}
-	return errors.New("the key version in Redis changes all the time")
+	return errors.New("the key version in Redis changed during every attempt")
 }
 
-// recent is how far back a sweep repeats tombstones although Redis looks complete: a fail-over of one shard may have
-// lost the last second's writes while the version, on another shard, survived.
-const recent = time.Minute
+// recentRevocations is how far back a sweep repeats tombstones although the version is complete: a failover
+// of one shard may have lost the last second of writes while the version, on another shard, survived.
+const recentRevocations = time.Minute
 
-// Sweep mends a Redis that has forgotten.
+// Sweep repairs a Redis that lost writes.
 func (p *Publisher) Sweep(ctx context.Context) error {
 	if err := p.publish(ctx); err != nil {
 		return err
 	}
-	digests, err := p.state.RevokedAfter(ctx, NoVersion, recent)
+	digests, err := p.state.RevokedAfter(ctx, NoVersion, recentRevocations)
 	if err != nil {
 		return err
 	}
@@ -148,26 +152,18 @@ func (p *Publisher) Sweep(ctx context.Context) error {
 // SweepEvery is the time between two sweeps.
 const SweepEvery = 2 * time.Second
 
-// Run sweeps until the context ends. A failed sweep is logged once until one succeeds again.
+// Run sweeps until the context ends. Failures are logged once until a sweep succeeds again.
 func (p *Publisher) Run(ctx context.Context) error {
-	tick := time.NewTicker(SweepEvery)
-	defer tick.Stop()
 	failing := false
-	for {
+	service.Every(ctx, SweepEvery, func(ctx context.Context) {
 		err := p.sweepOnce(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil && !failing {
-			p.logger.WarnContext(ctx, "key sweep fails; the edges ask PostgreSQL", "error", err.Error())
+		if err != nil && !failing && ctx.Err() == nil {
+			p.logger.WarnContext(ctx, "the key sweep fails; the edges read keys from PostgreSQL",
+				"error", err.Error())
 		}
 		failing = err != nil
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	})
+	return nil
 }
 
 func (p *Publisher) sweepOnce(ctx context.Context) error {

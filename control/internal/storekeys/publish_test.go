@@ -17,8 +17,8 @@ import (
 	"storefront.internal/shared/storekey"
 )
 
-// world is PostgreSQL and Redis as far as keys go. Before each of its steps something else may happen, so that a run is
-// an interleaving of controls, edges and mishaps.
+// world is the part of PostgreSQL and Redis that keys use. Before each of its steps something else may
+// happen, so that a run is an interleaving of controls, edges and failures.
 type world struct {
 	keys    map[ident.KeyID]*KeyState
 	version int64
@@ -80,7 +80,8 @@ func (w *world) CompleteVersion(context.Context) (int64, error) {
 	return complete, nil
 }
 
-func (w *world) RevokedAfter(_ context.Context, version int64, _ time.Duration) (digests [][32]byte, err error) {
+func (w *world) RevokedAfter(_ context.Context, version int64,
+	_ time.Duration) (digests [][32]byte, err error) {
 	if err := w.step("revoked"); err != nil {
 		return nil, err
 	}
@@ -134,14 +135,15 @@ func (w *world) SwapVersion(_ context.Context, old, version int64, revoked [][32
 	return true, nil
 }
 
-// check is what the edges rely on.
+// check checks what the edges rely on.
 func (w *world) check(t interface{ Fatalf(string, ...any) }) {
 	if w.redis.version < w.version {
 		return // an edge asks PostgreSQL
 	}
 	for id, k := range w.keys {
 		if k.Revoked && w.redis.records[k.Digest] == "grant" {
-			t.Fatalf("key %s is revoked by version %d and Redis, trusted at %d, grants it", id, k.Changed, w.redis.version)
+			t.Fatalf("key %s is revoked by version %d and Redis, trusted at %d, grants it", id,
+				k.Changed, w.redis.version)
 		}
 	}
 }
@@ -173,8 +175,8 @@ func publisher(w *world) *Publisher {
 	return NewPublisher(w, w, NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
 }
 
-// TestTrustedRedisNeverGrantsARevokedKey plays random interleavings of issues, revocations, pushes that fail half way,
-// sweeps, edges' late fills, and a Redis that forgets or becomes an older copy of itself.
+// TestTrustedRedisNeverGrantsARevokedKey runs random interleavings of issues, revocations, pushes that fail
+// half way, sweeps, late fills of edges, and a Redis that loses data or becomes an older copy of itself.
 func TestTrustedRedisNeverGrantsARevokedKey(t *testing.T) {
 	t.Parallel()
 	for range 20 { // some faults show in one of ten thousand runs; a run takes microseconds
@@ -202,7 +204,7 @@ func playWorld(t *rapid.T) {
 	for range rapid.IntRange(1, 40).Draw(t, "acts") {
 		act()
 	}
-	// When the mishaps end, Redis is complete.
+	// When the failures end, Redis is complete.
 	w.between = func(string) bool { return false }
 	for id := range w.keys {
 		if err := p.Push(t.Context(), id); err != nil {

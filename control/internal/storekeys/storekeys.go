@@ -1,7 +1,6 @@
-// Package storekeys owns the life of a storefront key: issued (operation 6), listed (operation 7), revoked (E4), and
-// told to the edges (contract, section 1 "How soon"). A secret exists in clear only on its way into or out of an
-// answer: it is stored sealed, and found by its digest. The package refuses to judge requests for scopes or
-// connections beyond that: the edge does, with what this package publishes.
+// Package storekeys owns storefront keys: they are issued, listed and revoked here, and published to the
+// edges through Redis. A secret exists in clear only on its way into or out of an answer: it is stored
+// sealed, and found by its digest. Edges check requests against the published scopes and connection.
 package storekeys
 
 import (
@@ -12,13 +11,13 @@ import (
 	"time"
 
 	"storefront.internal/control/internal/seal"
-	"storefront.internal/shared/crashpoint"
+	"storefront.internal/shared/failpoint"
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/ident"
 	"storefront.internal/shared/storekey"
 )
 
-// Key is a live key as its merchant reads it. Secret is empty for a key that exists as a digest only.
+// Key is a live key. Secret is empty for a key that exists as a digest only.
 type Key struct {
 	ID           ident.KeyID
 	ConnectionID ident.ConnectionID
@@ -27,7 +26,7 @@ type Key struct {
 	Secret       string
 }
 
-// SealedKey is a key as it is stored. Sealed is nil for a key that exists as a digest only.
+// SealedKey is a stored key. Sealed is nil for a key that exists as a digest only.
 type SealedKey struct {
 	ID           ident.KeyID
 	ConnectionID ident.ConnectionID
@@ -37,8 +36,8 @@ type SealedKey struct {
 	CreatedAt    time.Time
 }
 
-// Store is where keys live. InsertKey and RevokeKey raise the key version and enqueue the push of the key in the same
-// transaction. They return not_found for a connection or key that is not there.
+// Store is where keys are stored. InsertKey and RevokeKey raise the key version and enqueue the push of the
+// key in the same transaction. They return not_found for a connection or key that does not exist.
 type Store interface {
 	InsertKey(ctx context.Context, k SealedKey) (createdAt time.Time, err error)
 	LiveKeys(ctx context.Context, c ident.ConnectionID) ([]SealedKey, error)
@@ -60,8 +59,8 @@ type Service struct{ cfg Config }
 // New returns a Service.
 func New(cfg Config) *Service { return &Service{cfg: cfg} }
 
-// Issue makes a key for a connection (operation 6). Without scopes it carries all of them; an unknown one is
-// unknown_scope. The key is known to Redis when Issue returns, or a job repeats the push until it is.
+// Issue creates a key of a connection. Without scopes it has all of them; an unknown one is unknown_scope.
+// When Issue returns, Redis has the key, or a job repeats the push until it has.
 func (s *Service) Issue(ctx context.Context, c ident.ConnectionID, scopes []string) (Key, error) {
 	granted, err := parseScopes(scopes)
 	if err != nil {
@@ -74,7 +73,7 @@ func (s *Service) Issue(ctx context.Context, c ident.ConnectionID, scopes []stri
 		Digest:       storekey.Digest([]byte(secret)),
 		Scopes:       granted,
 	}
-	if k.Sealed, err = s.cfg.Sealer.Seal([]byte(secret), place(k)); err != nil {
+	if k.Sealed, err = s.cfg.Sealer.Seal([]byte(secret), binding(k)); err != nil {
 		return Key{}, err
 	}
 	if k.CreatedAt, err = s.cfg.Store.InsertKey(ctx, k); err != nil {
@@ -84,7 +83,7 @@ func (s *Service) Issue(ctx context.Context, c ident.ConnectionID, scopes []stri
 	return k.open(secret), nil
 }
 
-// List returns the live keys of a connection, newest first, with their secrets in clear (operation 7).
+// List returns the live keys of a connection, newest first, with their secrets in clear.
 func (s *Service) List(ctx context.Context, c ident.ConnectionID) ([]Key, error) {
 	sealed, err := s.cfg.Store.LiveKeys(ctx, c)
 	if err != nil {
@@ -94,7 +93,7 @@ func (s *Service) List(ctx context.Context, c ident.ConnectionID) ([]Key, error)
 	for _, k := range sealed {
 		var secret []byte
 		if k.Sealed != nil {
-			if secret, err = s.cfg.Sealer.Open(k.Sealed, place(k)); err != nil {
+			if secret, err = s.cfg.Sealer.Open(k.Sealed, binding(k)); err != nil {
 				return nil, fmt.Errorf("key %s: %w", k.ID, err)
 			}
 		}
@@ -103,7 +102,7 @@ func (s *Service) List(ctx context.Context, c ident.ConnectionID) ([]Key, error)
 	return keys, nil
 }
 
-// Revoke ends a key; ending it again changes nothing (E4). A key of another connection is not_found.
+// Revoke revokes a key; revoking it again changes nothing. A key of another connection is not_found.
 func (s *Service) Revoke(ctx context.Context, c ident.ConnectionID, k ident.KeyID) error {
 	if err := s.cfg.Store.RevokeKey(ctx, c, k); err != nil {
 		return err
@@ -112,27 +111,30 @@ func (s *Service) Revoke(ctx context.Context, c ident.ConnectionID, k ident.KeyI
 	return nil
 }
 
-// pushTimeout bounds the push that an answer waits for.
+// pushTimeout bounds the push before an answer.
 const pushTimeout = 2 * time.Second
 
-// push tells Redis of a committed change. A client that goes away does not stop it, and its failure is not the
-// operation's: the job that was enqueued with the change repeats it.
+// push publishes a committed change. It continues when the client goes away, and its failure does not fail
+// the operation: the job that was enqueued with the change repeats it.
 func (s *Service) push(ctx context.Context, k ident.KeyID) {
-	crashpoint.Hit(crashpoint.KeyCommitted)
+	failpoint.Hit(failpoint.KeyCommitted)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pushTimeout)
 	defer cancel()
 	if err := s.cfg.Publisher.Push(ctx, k); err != nil {
-		s.cfg.Logger.WarnContext(ctx, "key push failed; its job repeats it", "api_key_id", string(k), "error", err.Error())
+		s.cfg.Logger.WarnContext(ctx, "key push failed; its job repeats it", "api_key_id", string(k),
+			"error", err.Error())
 	}
 }
 
 func (k SealedKey) open(secret string) Key {
-	return Key{ID: k.ID, ConnectionID: k.ConnectionID, Scopes: k.Scopes, CreatedAt: k.CreatedAt, Secret: secret}
+	return Key{ID: k.ID, ConnectionID: k.ConnectionID, Scopes: k.Scopes,
+		CreatedAt: k.CreatedAt, Secret: secret}
 }
 
-// place binds the sealed secret to its row and connection.
-func place(k SealedKey) seal.Place {
-	return seal.Place{Table: "api_keys", Column: "sealed_secret", Row: string(k.ID), Connection: string(k.ConnectionID)}
+// binding is where the secret of a key is stored.
+func binding(k SealedKey) seal.Binding {
+	return seal.Binding{Table: "api_keys", Column: "sealed_secret", Row: string(k.ID),
+		Connection: string(k.ConnectionID)}
 }
 
 // parseScopes returns each scope once, in the order of the closed set.
@@ -148,5 +150,6 @@ func parseScopes(scopes []string) ([]storekey.Scope, error) {
 		}
 		asked = append(asked, scope)
 	}
-	return slices.DeleteFunc(storekey.AllScopes(), func(s storekey.Scope) bool { return !slices.Contains(asked, s) }), nil
+	return slices.DeleteFunc(storekey.AllScopes(),
+		func(s storekey.Scope) bool { return !slices.Contains(asked, s) }), nil
 }

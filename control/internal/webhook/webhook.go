@@ -1,16 +1,13 @@
-// Package webhook owns operation 12 (spec.md "Deliver a provider webhook"; contract, section 3 "Webhook topic",
-// "Webhooks"): whose a notification is, whether the provider signed it, and what it leaves behind: its bytes in the
-// archive, and a mark on the entity that it names, with the job that fetches it.
+// Package webhook owns webhooks of providers: it finds the endpoint, verifies the signature, and stores the
+// event with what follows from it.
 //
 //	endpoint ─▶ provider ─▶ signature over the raw bytes ─▶ store ─▶ archive + mark + job, one transaction
 //
-// An unknown endpoint, another provider's and a wrong signature are answered alike and take the same path: the endpoint is
-// looked up, and a signature is computed as often, whatever is known by then. A topic is never believed.
-//
-// A privacy request (redact, data request) is written down with its job; package privacy executes it.
-//
-// The package refuses to call a provider, to find doubles (a body that comes again may tell of another change), and to
-// log a body.
+// An unknown endpoint, a foreign one and a wrong signature have the same answer and take the same time: the
+// endpoint is looked up, and the same number of signatures is computed, in every case. The content of a
+// webhook is not used: it marks its entity, and a job fetches that. A privacy request is stored with its job;
+// package privacy executes it. Repeated webhooks are not detected, since equal bytes may tell of another
+// change. Bodies are never logged.
 package webhook
 
 import (
@@ -28,77 +25,73 @@ import (
 	"storefront.internal/shared/settings"
 )
 
-// Request is a delivery as it came.
+// Request is a webhook as it came.
 type Request struct {
-	Caller     string // the provider of the principal
-	Provider   string // of the path, any text
-	EndpointID string // of the path, any text
+	Caller     string // provider of the caller
+	Provider   string // from the path, any text
+	EndpointID string // from the path, any text
 	Signature  string // "" without one
 	Body       []byte
 
-	// The optional hints, unsigned.
-	Topic, DeliveryID, TriggeredAt string
+	// The optional headers, which no signature covers.
+	Topic, ProviderEventID, TriggeredAt string
 }
 
-// Endpoint is where a delivery arrived.
+// Endpoint is where a webhook arrived.
 type Endpoint struct {
 	ID              ident.EndpointID
 	ConnectionID    ident.ConnectionID
 	App             appsecret.App
-	Topic           string // "" of one that takes every topic
+	Topic           string // "" for every topic
 	ExternalStoreID string
 }
 
-// Delivery is what the store keeps and sets off.
-type Delivery struct {
-	ID       ident.DeliveryID
+// Event is a webhook as it is stored.
+type Event struct {
+	ID       ident.WebhookEventID
 	At       time.Time
 	Endpoint Endpoint
 	Request  *Request
-	Kind     provider.Kind
+	Kind     provider.EventKind
 	Key      observation.Key // of Changed and Deleted
-	Orders   []string        // of a privacy request: external ids that it names
+	Orders   []string        // external ids in a privacy request
 }
 
-// Store is where deliveries live.
+// Store is where events are stored.
 type Store interface {
-	// Endpoint returns not_found for one that is not there.
+	// Endpoint returns not_found for an endpoint that does not exist.
 	Endpoint(ctx context.Context, id string) (Endpoint, error)
-	// Deliver archives a delivery and sets off what its kind calls for, in one transaction.
-	Deliver(ctx context.Context, d *Delivery) error
+	// SaveEvent archives an event and enqueues what its kind calls for, in one transaction.
+	SaveEvent(ctx context.Context, d *Event) error
 }
 
-// Secrets are those that a delivery may be signed with.
-type Secrets interface {
-	Verifying(app appsecret.App, endpoint ident.EndpointID) []settings.Secret
-}
-
-// Service is the use case.
+// Service receives webhooks.
 type Service struct {
 	store    Store
 	registry *provider.Registry
-	secrets  Secrets
+	secrets  *appsecret.Keyring
 	metrics  *Metrics
 	now      func() time.Time
 }
 
 // New returns a Service.
-func New(store Store, registry *provider.Registry, secrets Secrets, metrics *Metrics, now func() time.Time) *Service {
+func New(store Store, registry *provider.Registry, secrets *appsecret.Keyring, metrics *Metrics,
+	now func() time.Time) *Service {
 	return &Service{store: store, registry: registry, secrets: secrets, metrics: metrics, now: now}
 }
 
-// tries is how many secrets are tried whoever calls: the most that an endpoint has. dummy stands in for those that it has
-// not; nobody signs with it, since a signature by it is not looked at.
-const tries = 4
+// maxSecrets is how many secrets are tried in every case: the most that an endpoint has. dummySecret fills up
+// for endpoints with fewer; a signature made with it is not accepted.
+const maxSecrets = 4
 
-const dummy = settings.Secret("no endpoint has this secret")
+const dummySecret = settings.Secret("no endpoint has this secret")
 
-// Receive takes a delivery. ping says that it was the provider's unsigned trial of the address, which leaves nothing
-// behind. Errors are unauthorized, which says nothing of why, and service_unavailable.
+// Receive verifies and stores a webhook. ping says that it was the provider's unsigned test of the address,
+// which is not stored. Its errors are unauthorized, without a reason, and service_unavailable.
 func (s *Service) Receive(ctx context.Context, r *Request) (ping bool, err error) {
 	adapter, mounted := s.registry.Adapter(r.Provider)
-	if mounted && r.Provider == r.Caller && r.Signature == "" && adapter.Ping(r.Body) {
-		s.metrics.deliveries.WithLabelValues(r.Provider, string(provider.Ping)).Inc()
+	if mounted && r.Provider == r.Caller && r.Signature == "" && adapter.IsPing(r.Body) {
+		s.metrics.accepted.WithLabelValues(r.Provider, string(provider.Ping)).Inc()
 		return true, nil
 	}
 	at, err := s.store.Endpoint(ctx, r.EndpointID)
@@ -110,24 +103,24 @@ func (s *Service) Receive(ctx context.Context, r *Request) (ping bool, err error
 		adapter = s.anyAdapter()
 	}
 	known := found && mounted && r.Provider == r.Caller && r.Provider == at.App.Provider
-	if !s.signed(adapter, r, at, known) {
-		s.metrics.refused.Inc()
+	if !s.verify(adapter, r, at, known) {
+		s.metrics.rejected.Inc()
 		return false, fault.New(fault.Unauthorized, "")
 	}
-	d := &Delivery{Endpoint: at, Request: r, At: s.now()}
-	d.ID = ident.DeliveryID(ident.RandomAt(ident.Delivery, d.At))
-	if !d.read(adapter) {
-		s.metrics.refused.Inc()
+	d := &Event{Endpoint: at, Request: r, At: s.now()}
+	d.ID = ident.WebhookEventID(ident.RandomAt(ident.WebhookEvent, d.At))
+	if !d.classify(adapter) {
+		s.metrics.rejected.Inc()
 		return false, fault.New(fault.Unauthorized, "")
 	}
-	if err := s.store.Deliver(ctx, d); err != nil {
+	if err := s.store.SaveEvent(ctx, d); err != nil {
 		return false, err
 	}
-	s.metrics.deliveries.WithLabelValues(r.Provider, string(d.Kind)).Inc()
+	s.metrics.accepted.WithLabelValues(r.Provider, string(d.Kind)).Inc()
 	return false, nil
 }
 
-// anyAdapter verifies for a provider that there is not.
+// anyAdapter returns an adapter that verifies for an unknown provider.
 func (s *Service) anyAdapter() provider.Adapter {
 	for _, name := range s.registry.Names() {
 		if a, ok := s.registry.Adapter(name); ok {
@@ -137,58 +130,64 @@ func (s *Service) anyAdapter() provider.Adapter {
 	return nil
 }
 
-// signed verifies with as many secrets whether the endpoint is known or not.
-func (s *Service) signed(adapter provider.Adapter, r *Request, at Endpoint, known bool) bool {
+// verify computes the same number of signatures whether the endpoint is known or not.
+func (s *Service) verify(adapter provider.Adapter, r *Request, at Endpoint, known bool) bool {
 	if adapter == nil {
 		return false
 	}
-	own := s.secrets.Verifying(at.App, at.ID)
+	own := s.secrets.VerificationSecrets(at.App, at.ID)
 	if !known {
 		own = nil
 	}
-	all := append(make([]settings.Secret, 0, tries), own...)
-	for len(all) < tries {
+	all := append(make([]settings.Secret, 0, maxSecrets), own...)
+	for len(all) < maxSecrets {
 		if len(own) > 0 {
 			all = append(all, own[0])
 		} else {
-			all = append(all, dummy)
+			all = append(all, dummySecret)
 		}
 	}
-	return adapter.Verify(all, r.Signature, r.Body) && len(own) > 0
+	return adapter.VerifySignature(all, r.Signature, r.Body) && len(own) > 0
 }
 
-// read says what the delivery is about, and whether it is of the endpoint's store: one secret signs for every store of an
-// app. What cannot be read, or names an entity that cannot be, says that something changed.
-func (d *Delivery) read(adapter provider.Adapter) (ours bool) {
+// classify reads what the event is about. It reports whether the event is of the endpoint's store, since one
+// secret signs for every store of an app. An event that cannot be read, or names an impossible entity, or
+// asks about personal data of no named store, is Unspecified.
+func (d *Event) classify(adapter provider.Adapter) (ours bool) {
 	hint := d.Endpoint.Topic
 	if hint == "" {
 		hint = d.Request.Topic
 	}
-	t, err := adapter.Topic(hint, d.Request.Body)
+	t, err := adapter.ParseWebhook(hint, d.Request.Body)
 	if err != nil {
-		d.Kind = provider.Unclear
+		d.Kind = provider.Unspecified
 		return true
 	}
 	if t.ExternalStoreID != "" && t.ExternalStoreID != d.Endpoint.ExternalStoreID {
 		return false
 	}
 	d.Kind = t.Kind
+	if t.Kind.IsPrivacy() && t.ExternalStoreID == "" {
+		d.Kind = provider.Unspecified
+		return true
+	}
 	for _, id := range t.Orders {
-		if fetchable(observation.Key{Entity: catalog.Order, ExternalID: id}) {
+		if validKey(observation.Key{Entity: catalog.Order, ExternalID: id}) {
 			d.Orders = append(d.Orders, id)
 		}
 	}
 	if t.Kind == provider.Changed || t.Kind == provider.Deleted {
 		d.Key = observation.Key{Entity: t.Entity, ExternalID: t.ExternalID}
-		if !fetchable(d.Key) {
-			d.Kind, d.Key = provider.Unclear, observation.Key{}
+		if !validKey(d.Key) {
+			d.Kind, d.Key = provider.Unspecified, observation.Key{}
 		}
 	}
 	return true
 }
 
-func fetchable(k observation.Key) bool {
+func validKey(k observation.Key) bool {
 	_, ok := catalog.ParseEntity(string(k.Entity))
-	return ok && k.ExternalID != "" && utf8.ValidString(k.ExternalID) && !strings.Contains(k.ExternalID, "\x00") &&
+	return ok && k.ExternalID != "" && utf8.ValidString(k.ExternalID) &&
+		!strings.Contains(k.ExternalID, "\x00") &&
 		utf8.RuneCountInString(k.ExternalID) <= catalog.MaxExternalID
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Table is rows of a table as COPY writes them, and the columns that they have.
+// Table are rows of a table as COPY writes them, with their columns.
 type Table struct {
 	Name    string
 	Columns string
 	Rows    [][]byte
 }
 
-// Read takes the rows of a table; columns that the database computes are to be left out.
+// Read reads the rows of a table; computed columns are left out.
 func Read(ctx context.Context, url, name, columns, where string) (Table, error) {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -25,7 +25,8 @@ func Read(ctx context.Context, url, name, columns, where string) (Table, error) 
 	}
 	defer func() { _ = conn.Close(ctx) }()
 	var text bytes.Buffer
-	if _, err := conn.PgConn().CopyTo(ctx, &text, fmt.Sprintf("COPY (SELECT %s FROM %s%s) TO STDOUT", columns, name, where)); err != nil {
+	if _, err := conn.PgConn().CopyTo(ctx, &text,
+		fmt.Sprintf("COPY (SELECT %s FROM %s%s) TO STDOUT", columns, name, where)); err != nil {
 		return Table{}, err
 	}
 	t := Table{Name: name, Columns: columns, Rows: bytes.SplitAfter(text.Bytes(), []byte{'\n'})}
@@ -33,8 +34,8 @@ func Read(ctx context.Context, url, name, columns, where string) (Table, error) 
 	return t, nil
 }
 
-// Copy writes the tables' rows into tables of the same shape, in so many transactions, each with its share of every table: what
-// PostgreSQL gives to a program that knows already what is new, and folds and joins nothing.
+// Copy writes the rows into tables of the same shape in so many transactions, each with its share of every
+// table. It shows what PostgreSQL can do for a program that deduplicates, folds and joins nothing.
 func Copy(ctx context.Context, url string, tables []Table, transactions int) (time.Duration, error) {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -58,7 +59,8 @@ func copyShare(ctx context.Context, conn *pgx.Conn, tables []Table, i, n int) er
 				continue
 			}
 			text := bytes.Join(share, nil)
-			if _, err := tx.Conn().PgConn().CopyFrom(ctx, bytes.NewReader(text), "COPY "+t.Name+" ("+t.Columns+") FROM STDIN"); err != nil {
+			if _, err := tx.Conn().PgConn().CopyFrom(ctx, bytes.NewReader(text), "COPY "+t.Name+" ("+
+				t.Columns+") FROM STDIN"); err != nil {
 				return fmt.Errorf("%s (%s): %w", t.Name, strings.TrimSpace(t.Columns), err)
 			}
 		}

@@ -1,6 +1,6 @@
-// Package limit holds the small programs that the services are measured against: what the machine gives when nothing but the
-// bare work is done. They are programs of their own, as the services are, and each does its work in the plain way; what they leave
-// out is said where they stand. It refuses to be fair to itself: no audit, no limits, no keys, no validation.
+// Package limit holds small programs that do only the bare work of a service; the services are compared with
+// them. Each is a process of its own, as a service is. They have no audit, no rate limits, no keys and no
+// validation, so the comparison favours them.
 package limit
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// The variables that make this program one of the limits, and say where it listens and what it answers or uses.
+// The variables that choose the program, its listener, and what it uses.
 const (
 	Program = "BENCH_LIMIT"
 	Listen  = "BENCH_LIMIT_LISTEN"
@@ -29,7 +29,8 @@ const (
 	StraightLine = "straight-line"
 )
 
-// Main is the program that the environment names; it ends with its process. It says false when none is named.
+// Main runs the program that the environment names until the process ends. It returns false when none is
+// named.
 func Main() (bool, error) {
 	handler, err := program(os.Getenv(Program))
 	if handler == nil {
@@ -55,7 +56,7 @@ func program(name string) (fasthttp.RequestHandler, error) {
 	}
 }
 
-// static answers every request with the file's bytes, without looking at it: what HTTP alone costs here.
+// static answers every request with the bytes of a file: the cost of HTTP alone.
 func static(path string) (fasthttp.RequestHandler, error) {
 	body, err := os.ReadFile(path)
 	if err != nil {

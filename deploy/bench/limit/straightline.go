@@ -3,6 +3,7 @@ package limit
 import (
 	"bytes"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -10,8 +11,9 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// line is intake as one would write it first: per request one pipeline of claims, one record by kafka-go's Writer, one pipeline
-// of confirmations. It finds the ids by their name, believes what it is sent, and its answer is all accepted or all duplicate.
+// line records signals in the simplest way: for each request one pipeline of claims, one record by kafka-go's
+// Writer, one pipeline of confirmations. It validates nothing, and its response is all accepted or all
+// duplicate.
 type line struct {
 	redis  *redis.Client
 	writer *kafka.Writer
@@ -26,7 +28,8 @@ func straightLine(address string, brokers []string, topic string) (fasthttp.Requ
 	l := &line{
 		redis: redis.NewClient(&redis.Options{Addr: address, PoolSize: 64}),
 		writer: &kafka.Writer{
-			Addr: kafka.TCP(brokers...), Topic: topic, BatchTimeout: linger, RequiredAcks: kafka.RequireAll, Balancer: &kafka.RoundRobin{},
+			Addr: kafka.TCP(brokers...), Topic: topic, BatchTimeout: linger, RequiredAcks: kafka.RequireAll,
+			Balancer: &kafka.RoundRobin{},
 		},
 	}
 	return l.handle, l.redis.Ping(context.Background()).Err()
@@ -50,14 +53,15 @@ func (l *line) handle(ctx *fasthttp.RequestCtx) {
 	ctx.SetBody(results(ids))
 }
 
-// claim answers the ids that nobody had claimed.
+// claim returns the ids that were not claimed before.
 func (l *line) claim(ctx context.Context, ids []string) (fresh []string, err error) {
 	pipe := l.redis.Pipeline()
 	answers := make([]*redis.StatusCmd, len(ids))
 	for i, id := range ids {
-		answers[i] = pipe.SetArgs(ctx, "line:"+id, "pending", redis.SetArgs{Mode: "NX", Get: true, TTL: claimLife})
+		answers[i] = pipe.SetArgs(ctx, "line:"+id, "pending",
+			redis.SetArgs{Mode: "NX", Get: true, TTL: claimLife})
 	}
-	if _, err := pipe.Exec(ctx); err != nil && err != redis.Nil { //nolint:errorlint // go-redis answers the value itself
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return nil, err
 	}
 	for i, a := range answers {

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// MaxBatch is how many observations a request may carry.
+// MaxBatch is the most observations of a request.
 const MaxBatch = 500
 
-// Config says where to deliver, and how patiently. Only the first three are needed.
+// Config says where to deliver and how often to retry. Only the first three members are required.
 type Config struct {
-	BaseURL      string // of the internal surface, without a trailing slash
+	BaseURL      string // of control, without a trailing slash
 	ConnectionID string
-	Token        string // born with the connection, good for it alone
+	Token        string // of this connection alone
 
 	Client   *http.Client  // default: a client with a timeout of 30 s
 	Batch    int           // observations per request, at most MaxBatch; default 200
@@ -26,8 +26,8 @@ type Config struct {
 	Log      func(format string, args ...any)
 }
 
-// Connector delivers to one connection. It may be used by several goroutines, but what two of them say of one entity counts by
-// revision and not by who was first.
+// Connector delivers to one connection. It is safe for concurrent use: of two observations of an entity the
+// greater revision wins.
 type Connector struct{ Config }
 
 // New makes a connector.
@@ -50,10 +50,10 @@ func New(c Config) *Connector {
 	return &Connector{c}
 }
 
-// Deliver sends the observations in order, in batches, and answers one result per observation. Categories go best before the
-// products that hang from them, though any order ends in the same state.
+// Deliver sends the observations in order, in batches, and returns one result for each. Categories should
+// come before their products, though any order ends in the same state.
 //
-// An error means that the delivery stopped: the results so far are answered with it, and delivering everything again is safe.
+// After an error the results so far are returned. Delivering everything again is safe.
 func (c *Connector) Deliver(ctx context.Context, all []Observation) ([]Result, error) {
 	results := make([]Result, 0, len(all))
 	size := c.Batch
@@ -61,7 +61,7 @@ func (c *Connector) Deliver(ctx context.Context, all []Observation) ([]Result, e
 		batch := all[:min(size, len(all))]
 		got, err := c.deliver(ctx, batch)
 		if errors.Is(err, errTooLarge) && len(batch) > 1 {
-			size = len(batch) / 2 // the limits are of elements and of bytes: go on with smaller batches
+			size = len(batch) / 2 // there is a limit of bytes too: go on with smaller batches
 			continue
 		}
 		if err != nil {
@@ -76,7 +76,8 @@ func (c *Connector) Deliver(ctx context.Context, all []Observation) ([]Result, e
 	return results, nil
 }
 
-// deliver sends one batch until it is answered, the answer is final, or patience ends. Every attempt sends the same bytes.
+// deliver sends one batch until it succeeds, fails finally, or the attempts are used up. Every attempt sends
+// the same bytes.
 func (c *Connector) deliver(ctx context.Context, batch []Observation) ([]Result, error) {
 	body, err := encode(batch)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// storefront answers operation 4: with what script says for each attempt, and with `accepted` when the script is over.
+// storefront answers deliver_observations as the script says, one entry for each attempt, and then with
+// `accepted`.
 type storefront struct {
 	script []func(w http.ResponseWriter, n int) (done bool)
 
@@ -65,13 +66,15 @@ func answering(text string) func(http.ResponseWriter, int) bool {
 
 func TestDeliver(t *testing.T) {
 	t.Parallel()
-	f := func(name string, n, batch int, attempts string, fails string, script ...func(http.ResponseWriter, int) bool) {
+	f := func(name string, n, batch int, attempts string, fails string,
+		script ...func(http.ResponseWriter, int) bool) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &storefront{script: script}
 			server := httptest.NewServer(s)
 			t.Cleanup(server.Close)
-			c := New(Config{BaseURL: server.URL, ConnectionID: "con_1", Token: "t", Batch: batch, Attempts: 3, Backoff: time.Microsecond})
+			c := New(Config{BaseURL: server.URL, ConnectionID: "con_1", Token: "t", Batch: batch, Attempts: 3,
+				Backoff: time.Microsecond})
 			all := make([]Observation, n)
 			for i := range all {
 				all[i] = Observation{Entity: Category, ExternalID: fmt.Sprint("c", i), Revision: 1}
@@ -100,7 +103,7 @@ func TestDeliver(t *testing.T) {
 	f("batches", 5, 2, "2 2 1 ", "")
 	f("nothing", 0, 2, "", "")
 	f("unavailable", 2, 2, "2 2 2 ", "", status(503, "Retry-After", "0"), status(500))
-	f("no patience left", 2, 1, "1 1 1 ", "given up after 3 attempts", status(503), status(503), status(503))
+	f("attempts used up", 2, 1, "1 1 1 ", "given up after 3 attempts", status(503), status(503), status(503))
 	f("connection lost", 2, 2, "2 2 ", "", dropped)
 	f("too large", 5, 4, "4 2 2 1 ", "", tooManyFor(2), tooManyFor(2), tooManyFor(2), tooManyFor(2))
 	f("one is too large", 1, 4, "1 ", "too large", tooManyFor(0))
@@ -117,10 +120,12 @@ func TestEveryAttemptSendsTheSameBytes(t *testing.T) {
 	t.Cleanup(server.Close)
 	c := New(Config{BaseURL: server.URL, Backoff: time.Microsecond})
 	document := map[string]any{"name": map[string]string{"es": "Té & <café>"}}
-	if _, err := c.Deliver(context.Background(), []Observation{{Entity: Category, ExternalID: "c", Revision: 1, Document: document}}); err != nil {
+	if _, err := c.Deliver(context.Background(),
+		[]Observation{{Entity: Category, ExternalID: "c", Revision: 1, Document: document}}); err != nil {
 		t.Fatal(err)
 	}
-	if s.bodies[0] != s.bodies[1] || s.bodies[1] != s.bodies[2] || !strings.Contains(s.bodies[0], "Té & <café>") {
+	if s.bodies[0] != s.bodies[1] || s.bodies[1] != s.bodies[2] ||
+		!strings.Contains(s.bodies[0], "Té & <café>") {
 		t.Errorf("bodies %q", s.bodies)
 	}
 }
@@ -159,18 +164,19 @@ func TestBook(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "book.json")
 	revise := func(names ...string) (revisions string) {
 		t.Helper()
-		b, err := OpenBook(path)
+		b, err := OpenRevisions(path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		all := make([]Observation, len(names))
 		for i, name := range names {
-			all[i] = Observation{Entity: Category, ExternalID: fmt.Sprint(i), Document: map[string]string{"name": name}}
+			all[i] = Observation{Entity: Category, ExternalID: fmt.Sprint(i),
+				Document: map[string]string{"name": name}}
 			if name == "" {
 				all[i].Operation, all[i].Document = Delete, nil
 			}
 		}
-		if err := b.Revise(all); err != nil {
+		if err := b.Assign(all); err != nil {
 			t.Fatal(err)
 		}
 		if err := b.Save(); err != nil {

@@ -1,7 +1,8 @@
-// Package connector delivers what a shop sells to Storefront through operation 4, as any custom connector would: it is written
-// to be read by somebody who has to write one, and uses nothing of this repository.
+// Package connector delivers what a shop sells to Storefront (deliver_observations), as any custom connector
+// would. It is an example for authors of connectors, so it uses no other package of this repository, not even
+// its back-off.
 //
-// The way of an entity is: give it a revision (Book), put it into a batch of at most 500 (Deliver), read the result of its
-// position. What is worth another try is tried again with the same bytes, which is always safe: an observation that is there
-// already is answered `duplicate`. What is final is reported and left alone.
+// An entity gets a revision (Revisions), goes into a batch of at most 500 (Deliver), and has a result at its
+// position. Temporary failures are retried with the same bytes, which is always safe: an observation that is
+// stored already is a `duplicate`. Final failures are reported.
 package connector

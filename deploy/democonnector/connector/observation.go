@@ -15,18 +15,18 @@ const (
 	Delete = "delete"
 )
 
-// Observation is one element of operation 4's body: what the shop says of one entity at one revision.
+// Observation is what the shop says of one entity at one revision: an element of the request body.
 type Observation struct {
 	Entity     string `json:"entity"`
 	ExternalID string `json:"external_id"`
-	// Revision rises with every change of the entity, and a revision is never used for two contents: the greatest one wins, an
-	// older one is answered `stale`, and the same one with another content `conflict`.
+	// Revision rises with every change of the entity and is never used for two contents: the greatest one
+	// wins, an older one is `stale`, and the same one with other content is a `conflict`.
 	Revision        int64     `json:"revision"`
 	Operation       string    `json:"operation,omitempty"`
 	SourceUpdatedAt time.Time `json:"source_updated_at,omitzero"`
-	// Document is the entity in the form of the contract, section 3 "Custom documents"; a delete has none.
+	// Document is the entity in the form of the OpenAPI document; a delete has none.
 	Document any `json:"document,omitempty"`
-	// Raw is what the shop's own system said. It is archived exactly as sent and read by nobody but people.
+	// Raw is the entity in the shop's own form. It is archived exactly as sent, for people.
 	Raw any `json:"raw,omitempty"`
 }
 
@@ -44,14 +44,14 @@ type Result struct {
 // The statuses of a result. All of them are final for these bytes: sending them again changes nothing.
 const (
 	Accepted    = "accepted"    // applied
-	Duplicate   = "duplicate"   // this revision with this content is there already
-	Stale       = "stale"       // a newer revision is there
-	Conflict    = "conflict"    // this revision is there with other content: the connector counted wrongly
-	Quarantined = "quarantined" // archived, but the document breaks a rule; the revision is still free for a mended one
+	Duplicate   = "duplicate"   // this revision with this content is stored already
+	Stale       = "stale"       // a newer revision is stored
+	Conflict    = "conflict"    // this revision is stored with other content: the connector counted wrongly
+	Quarantined = "quarantined" // archived, but the document breaks a rule; the revision is still free
 	Rejected    = "rejected"    // not even archived: no external_id, entity or revision
 )
 
-// Settled tells whether the shop's present state is known to Storefront, so that nobody has to look at the entity.
+// Settled reports whether Storefront has the entity's present state, so that nothing needs to be mended.
 func (r Result) Settled() bool {
 	return r.Status == Accepted || r.Status == Duplicate || r.Status == Stale
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// retryError is an outcome that another attempt may mend.
+// retryError is a failure that another attempt may not have.
 type retryError struct {
 	after time.Duration // what Retry-After asks for; 0 when it says nothing
 	err   error
@@ -22,10 +22,10 @@ type retryError struct {
 func (e *retryError) Error() string { return e.err.Error() }
 func (e *retryError) Unwrap() error { return e.err }
 
-// errTooLarge says that a smaller batch may be taken.
+// errTooLarge means that a smaller batch may be accepted.
 var errTooLarge = errors.New("the batch is too large")
 
-// post makes one attempt and answers the batch's results, one per position.
+// post makes one attempt and returns the results of the batch, one for each position.
 func (c *Connector) post(ctx context.Context, body []byte, want int) ([]Result, error) {
 	url := c.BaseURL + "/internal/v1/connections/" + c.ConnectionID + "/observations"
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
@@ -39,7 +39,7 @@ func (c *Connector) post(ctx context.Context, body []byte, want int) ([]Result, 
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, &retryError{err: err} // whether the batch arrived is unknown, and it does not matter
+		return nil, &retryError{err: err} // it is unknown whether the batch arrived; sending it again is safe
 	}
 	defer func() { _ = res.Body.Close() }()
 	text, err := io.ReadAll(res.Body)
@@ -49,7 +49,7 @@ func (c *Connector) post(ctx context.Context, body []byte, want int) ([]Result, 
 	return read(res, text, want)
 }
 
-// read judges an answer: results, something to try again, or something that only a person can mend.
+// read returns the results of a response, a retryable error or a final error.
 func read(res *http.Response, text []byte, want int) ([]Result, error) {
 	if res.StatusCode != http.StatusOK {
 		return nil, refusal(res, text)
@@ -84,7 +84,7 @@ func refusal(res *http.Response, text []byte) error {
 	case status == http.StatusTooManyRequests, status >= 500:
 		return &retryError{after: retryAfter(res.Header.Get("Retry-After")), err: err}
 	default:
-		return err // 400, 401, 404: the next attempt would fare no better
+		return err // 400, 401, 404: another attempt would fail too
 	}
 }
 
@@ -99,7 +99,7 @@ func retryAfter(text string) time.Duration {
 	return 0
 }
 
-// jitter spreads connectors that failed at the same moment.
+// jitter spreads the retries of connectors that failed at the same time.
 func jitter(pause time.Duration) time.Duration { return pause/2 + rand.N(pause/2+1) }
 
 func sleep(ctx context.Context, d time.Duration) error {

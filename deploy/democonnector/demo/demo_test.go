@@ -14,7 +14,7 @@ import (
 	"storefront.internal/shared/catalog"
 )
 
-// Every document of the shop is one that the service takes, and the shop is the same in every run.
+// Every document of the shop is valid, and the shop is the same in every run.
 func TestEveryDocumentIsSound(t *testing.T) {
 	t.Parallel()
 	counts := map[string]int{}
@@ -44,7 +44,8 @@ func TestEveryDocumentIsSound(t *testing.T) {
 
 func checkProduct(t *testing.T, p *catalog.CatalogAggregate) {
 	t.Helper()
-	if len(p.Item.Title) != 3 || len(p.Item.Taxonomy) != 2 || len(p.Variants) == 0 || len(p.Availability) != len(p.Variants) {
+	if len(p.Item.Title) != 3 || len(p.Item.Taxonomy) != 2 || len(p.Variants) == 0 ||
+		len(p.Availability) != len(p.Variants) {
 		t.Errorf("product %+v", p.Item)
 	}
 	for language, handle := range p.Item.Handles {
@@ -67,7 +68,8 @@ func TestRunReportsWhatAPersonHasToSee(t *testing.T) {
 		results := make([]connector.Result, len(body.Observations))
 		for i, o := range body.Observations {
 			key := fmt.Sprint(o.Entity, o.ExternalID, o.Revision)
-			results[i] = connector.Result{Index: i, Status: connector.Accepted, EntityID: "id-of-" + o.ExternalID}
+			results[i] = connector.Result{Index: i, Status: connector.Accepted,
+				EntityID: "id-of-" + o.ExternalID}
 			switch {
 			case seen[key]:
 				results[i].Status = connector.Duplicate
@@ -87,7 +89,8 @@ func TestRunReportsWhatAPersonHasToSee(t *testing.T) {
 		"323 accepted, 0 duplicate, 0 stale\nproduct p-1002: quarantined missing /document/item/title",
 		"0 accepted, 323 duplicate, 0 stale\nproduct p-1002: quarantined missing /document/item/title",
 	} {
-		r, err := Run(context.Background(), connector.Config{BaseURL: server.URL, ConnectionID: "con_1", Token: "t"}, book)
+		r, err := Run(context.Background(),
+			connector.Config{BaseURL: server.URL, ConnectionID: "con_1", Token: "t"}, book)
 		if err != nil || r.String() != want || r.FirstItem != "id-of-p-1001" {
 			t.Errorf("report %q %s %v, want %q", r, r.FirstItem, err, want)
 		}

@@ -24,8 +24,9 @@ func Categories() []Entry[Category] {
 	add := func(id string, name Text, parent string) {
 		all = append(all, Entry[Category]{
 			ExternalID: id, UpdatedAt: updatedAt(),
-			Document: Category{Name: name, Handles: name.handles(), ParentExternalID: parent, Status: "visible"},
-			Raw:      map[string]any{"slug": id, "parent": parent},
+			Document: Category{Name: name, Handles: name.handles(), ParentExternalID: parent,
+				Status: "visible"},
+			Raw: map[string]any{"slug": id, "parent": parent},
 		})
 	}
 	for _, d := range departments() {
@@ -61,10 +62,12 @@ func product(n int, d department, k kind, line Text) Entry[Product] {
 	}
 	item := Item{
 		Title: title, Status: "active", Brand: brand, FreeShipping: n%4 == 0,
-		Description: text("<p>"+title["es"]+" de la marca "+brand+".</p>", "<p>"+title["pt"]+" da marca "+brand+".</p>",
+		Description: text("<p>"+title["es"]+" de la marca "+brand+".</p>",
+			"<p>"+title["pt"]+" da marca "+brand+".</p>",
 			"<p>"+title["en"]+" by "+brand+".</p>"),
-		Handles: title.handles(), URLs: Text{}, PrimaryMedia: picture(1), Media: []Media{picture(1), picture(2)},
-		Tags: []string{k.id, d.id}, Taxonomy: []Node{{d.id}, {k.id}},
+		Handles: title.handles(), URLs: Text{}, PrimaryMedia: picture(1),
+		Media: []Media{picture(1), picture(2)},
+		Tags:  []string{k.id, d.id}, Taxonomy: []Node{{d.id}, {k.id}},
 	}
 	for _, language := range slices.Sorted(maps.Keys(item.Handles)) {
 		item.URLs[language] = "https://shop.example/" + language + "/" + item.Handles[language]
@@ -78,17 +81,21 @@ func product(n int, d department, k kind, line Text) Entry[Product] {
 	document := Product{Item: item}
 	for i := range 1 + n%3 {
 		v, a := variant(n, i, id, k.cents)
-		document.Variants, document.Availability = append(document.Variants, v), append(document.Availability, a)
+		document.Variants, document.Availability = append(document.Variants, v),
+			append(document.Availability, a)
 	}
-	return Entry[Product]{id, updatedAt(), document, map[string]any{"id": n, "sku_prefix": id, "warehouse": "BUE-1", "price_cents": k.cents}}
+	return Entry[Product]{id, updatedAt(), document,
+		map[string]any{"id": n, "sku_prefix": id, "warehouse": "BUE-1", "price_cents": k.cents}}
 }
 
-// variant is a colour of a product. Every fifth product has a promotion; the stock of every seventh is not counted.
+// variant is a colour of a product. Every fifth product has a promotion; the stock of every seventh is not
+// counted.
 func variant(n, i int, product string, cents int) (Variant, Availability) {
 	c := colours()[(n+i)%len(colours())]
 	cents += n % 15 * 100_00
 	v := Variant{
-		ExternalID: product + "-" + c.id, Status: "active", SKU: fmt.Sprintf("%s-%02d", product, i+1), Title: c.name,
+		ExternalID: product + "-" + c.id, Status: "active", SKU: fmt.Sprintf("%s-%02d", product, i+1),
+		Title:      c.name,
 		Price:      pesos(cents),
 		Attributes: []Attribute{{text("Color", "Cor", "Colour"), c.name}},
 	}

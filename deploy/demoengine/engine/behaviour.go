@@ -2,14 +2,12 @@ package engine
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strconv"
-	"time"
 )
 
 type call int
@@ -20,27 +18,28 @@ const (
 	recommendationsCall
 )
 
-// Behaviour is how one call answers. The zero value is normal.
+// Behaviour is how one call is answered. The zero value is normal.
 type Behaviour struct {
-	// ConnectionID keeps the behaviour to requests that name this connection; empty, it is everybody's.
+	// ConnectionID restricts the behaviour to requests that name this connection; "" restricts nothing.
 	ConnectionID string `json:"connection_id"`
-	// Status answers this instead of doing the work; with AfterEffect, after doing it.
+	// Status is answered instead of doing the call; with AfterEffect, after doing it.
 	Status int `json:"status"`
-	// HangMS waits so long before anything is answered, or until the caller gives up.
+	// HangMS delays the response, until the caller gives up at most.
 	HangMS int `json:"hang_ms"`
-	// AfterEffect does the work and closes the connection without an answer, or answers Status.
+	// AfterEffect does the call and closes the connection without a response, or answers Status.
 	AfterEffect bool `json:"after_effect"`
 	// RetryAfter is sent in whole seconds with Status.
 	RetryAfter int `json:"retry_after"`
 	// Times ends the behaviour after so many requests; 0 never ends it.
 	Times int `json:"times"`
-	// Answer is what comes instead of a sound answer: "html" a page, "partial" half of what was done, "redirect" to another host.
+	// Answer replaces the response: "html" a page, "partial" half of the response, "redirect" to another
+	// host.
 	Answer string `json:"answer"`
-	// Reject names signals whose interactions are answered `rejected`.
+	// Reject names the signals whose interactions get the result `rejected`.
 	Reject []string `json:"reject"`
 }
 
-// Behaviours is the body of the debug route: what is left out is normal.
+// Behaviours is the body of the debug route; calls that it omits are normal.
 type Behaviours struct {
 	Interactions    Behaviour `json:"interactions"`
 	Observations    Behaviour `json:"observations"`
@@ -67,14 +66,15 @@ func (e *Engine) changeBehaviour(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if err != nil {
-		writeJSON(w, http.StatusBadRequest, map[string]string{"code": "invalid_request", "detail": err.Error()})
+		writeJSON(w, http.StatusBadRequest,
+			map[string]string{"code": "invalid_request", "detail": err.Error()})
 		return
 	}
 	e.Behave(b)
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// takeBehaviour answers how to treat one request and counts it.
+// takeBehaviour counts one request and returns how to treat it.
 func (e *Engine) takeBehaviour(name call, body []byte) Behaviour {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -90,19 +90,7 @@ func (e *Engine) takeBehaviour(name call, body []byte) Behaviour {
 	return b
 }
 
-func (b Behaviour) hang(ctx context.Context) {
-	if b.HangMS <= 0 {
-		return
-	}
-	timer := time.NewTimer(time.Duration(b.HangMS) * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
-func (b Behaviour) refuse(w http.ResponseWriter) {
+func (b Behaviour) writeError(w http.ResponseWriter) {
 	if b.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(b.RetryAfter))
 	}
@@ -117,8 +105,8 @@ func readAll(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 }
 
-// spoil writes something that is no sound answer. A partial one is of work that was done.
-func (b Behaviour) spoil(w http.ResponseWriter, do func() any) {
+// writeFaulty writes a faulty response. A partial one is that of a call that was done.
+func (b Behaviour) writeFaulty(w http.ResponseWriter, do func() any) {
 	switch b.Answer {
 	case "html":
 		w.Header().Set("Content-Type", "text/html")
@@ -135,6 +123,6 @@ func (b Behaviour) spoil(w http.ResponseWriter, do func() any) {
 		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 		_, _ = w.Write(text[:len(text)/2])
 		_ = http.NewResponseController(w).Flush() // the caller is gone when this fails
-		panic(http.ErrAbortHandler)               // closes the connection amid the answer
+		panic(http.ErrAbortHandler)               // closes the connection within the response
 	}
 }

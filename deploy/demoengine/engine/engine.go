@@ -1,6 +1,7 @@
-// Package engine is a small engine that implements the calls of the contract, section 4: enough for the local stack and for
-// tests. It owns what it received and what it read of it, in memory, and a behaviour that a person or a test may change. It
-// checks the bearer token, the shape of a request and every digest, recommends what it read, and learns nothing from shoppers.
+// Package engine is a small recommendation engine for the local stack and for tests. It owns what it received
+// and the catalog that it read, in memory, and faults that a person or a test may inject (Behaviour). It
+// checks the bearer token, the shape of a request and every digest, recommends what it read, and learns
+// nothing from shoppers.
 package engine
 
 import (
@@ -9,6 +10,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"storefront.internal/shared/backoff"
 )
 
 const (
@@ -16,15 +19,15 @@ const (
 	maxInteractions = 200
 )
 
-// Engine answers the three calls and the debug routes.
+// Engine serves the three calls and the debug routes.
 type Engine struct {
 	now   func() time.Time
 	items []Item
 
 	mu         sync.Mutex
 	token      string
-	source     *source // nil: there are no snapshots to read
-	file       string  // empty: what was read is forgotten at the end
+	source     *source // nil: no snapshots are read
+	file       string  // "": the catalog is not saved
 	memory     memory
 	behaviours behaviours
 }
@@ -37,36 +40,36 @@ func New(token string, now func() time.Time) *Engine {
 	return &Engine{token: token, now: now, items: demoItems(), memory: newMemory()}
 }
 
-// SetToken changes the expected token; requests with the old one are refused from now on.
+// SetToken changes the expected token; from now on the old one is refused.
 func (e *Engine) SetToken(token string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.token = token
 }
 
-// Handler serves the engine's calls behind the token, and the debug routes in the open.
+// Handler serves the calls, which need the token, and the debug routes, which do not.
 func (e *Engine) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("POST /v1/interactions", e.call(interactionsCall, e.takeInteractions))
-	mux.Handle("POST /v1/observations", e.call(observationsCall, e.takeObservations))
+	mux.Handle("POST /v1/interactions", e.call(interactionsCall, e.recordInteractions))
+	mux.Handle("POST /v1/observations", e.call(observationsCall, e.deliverObservations))
 	mux.Handle("POST /v1/recommendations", e.call(recommendationsCall, e.recommend))
-	mux.HandleFunc("GET /debug/interactions", e.showInteractions)
+	mux.HandleFunc("GET /debug/interactions", show("interactions", e.Receipts))
 	mux.HandleFunc("GET /debug/known", e.showKnown)
-	mux.HandleFunc("GET /debug/observations", e.showObservations)
-	mux.HandleFunc("GET /debug/snapshots", e.showSnapshots)
-	mux.HandleFunc("GET /debug/refusals", e.showRefusals)
+	mux.HandleFunc("GET /debug/observations", show("observations", e.Observations))
+	mux.HandleFunc("GET /debug/snapshots", show("snapshots", e.Readings))
+	mux.HandleFunc("GET /debug/refusals", show("refusals", e.Refusals))
 	mux.HandleFunc("POST /debug/behaviour", e.changeBehaviour)
 	return mux
 }
 
-// work does what a call asks for and answers status and body.
+// work does a call and returns status and body of the response.
 type work func(body []byte, b Behaviour) (status int, answer any)
 
-// call wraps a call's work in authentication and in the behaviour that is set for it.
+// call adds authentication and the injected behaviour to a call.
 func (e *Engine) call(name call, do work) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !e.authorised(r) {
-			e.refused(r)
+			e.recordRefusal(r)
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			writeJSON(w, http.StatusUnauthorized, problem{"unauthorized"})
 			return
@@ -81,10 +84,12 @@ func (e *Engine) call(name call, do work) http.Handler {
 		if b.AfterEffect {
 			status, answer = do(body, b)
 		}
-		b.hang(r.Context())
+		if b.HangMS > 0 {
+			_ = backoff.Sleep(r.Context(), time.Duration(b.HangMS)*time.Millisecond)
+		}
 		switch {
 		case b.Answer != "":
-			b.spoil(w, func() any {
+			b.writeFaulty(w, func() any {
 				if status == 0 {
 					_, answer = do(body, b)
 				}
@@ -92,9 +97,9 @@ func (e *Engine) call(name call, do work) http.Handler {
 			})
 		case b.Status != 0:
 			if b.Status == http.StatusUnauthorized {
-				e.refused(r)
+				e.recordRefusal(r)
 			}
-			b.refuse(w)
+			b.writeError(w)
 		case b.AfterEffect:
 			panic(http.ErrAbortHandler) // closes the connection without an answer
 		default:

@@ -10,25 +10,25 @@ import (
 	"time"
 )
 
-type bench struct {
+type harness struct {
 	t      *testing.T
 	engine *Engine
 	url    string
 }
 
-func newBench(t *testing.T) *bench {
+func newHarness(t *testing.T) *harness {
 	t.Helper()
 	e := New("right", func() time.Time { return time.Unix(1_000_000, 0) })
 	s := httptest.NewServer(e.Handler())
 	t.Cleanup(s.Close)
-	return &bench{t: t, engine: e, url: s.URL}
+	return &harness{t: t, engine: e, url: s.URL}
 }
 
-func (b *bench) post(path, token, body string) (status int, answer string, err error) {
-	b.t.Helper()
-	r, err := http.NewRequest(http.MethodPost, b.url+path, strings.NewReader(body))
+func (h *harness) post(path, token, body string) (status int, answer string, err error) {
+	h.t.Helper()
+	r, err := http.NewRequest(http.MethodPost, h.url+path, strings.NewReader(body))
 	if err != nil {
-		b.t.Fatal(err)
+		h.t.Fatal(err)
 	}
 	r.Header.Set("Authorization", "Bearer "+token)
 	res, err := http.DefaultClient.Do(r)
@@ -47,7 +47,7 @@ func TestInteractions(t *testing.T) {
 	f := func(name, token, body string, status int, answer string) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t)
+			b := newHarness(t)
 			s, a, err := b.post("/v1/interactions", token, body)
 			if err != nil || s != status || !strings.Contains(a, answer) {
 				t.Errorf("answer %d %s %v, want %d %s", s, a, err, status, answer)
@@ -59,14 +59,18 @@ func TestInteractions(t *testing.T) {
 	f("no json", "right", `{`, 400, "invalid_request")
 	f("empty", "right", `{"interactions":[]}`, 400, "invalid_request")
 	f("no id", "right", `{"interactions":[{"signal_id":"sig_1"}]}`, 400, "invalid_request")
-	f("same id twice", "right", `{"interactions":[{"signal_id":"s","connection_id":"c"},{"signal_id":"s","connection_id":"c"},{"signal_id":"s","connection_id":"d"}]}`,
+	f("same id twice", "right",
+		`{"interactions":[{"signal_id":"s","connection_id":"c"},{"signal_id":"s","connection_id":"c"},`+
+			`{"signal_id":"s","connection_id":"d"}]}`,
 		200, `[{"index":0,"status":"created"},{"index":1,"status":"exists"},{"index":2,"status":"created"}]`)
-	f("too many", "right", `{"interactions":[`+strings.Repeat(`{"signal_id":"s","connection_id":"c"},`, 200)+`{"signal_id":"s","connection_id":"c"}]}`, 422, "")
+	f("too many", "right",
+		`{"interactions":[`+strings.Repeat(`{"signal_id":"s","connection_id":"c"},`,
+			200)+`{"signal_id":"s","connection_id":"c"}]}`, 422, "")
 }
 
 func TestBehaviour(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newHarness(t)
 	behave := func(body string, want int) {
 		t.Helper()
 		if s, a, err := b.post("/debug/behaviour", "", body); s != want || err != nil {
@@ -94,22 +98,26 @@ func TestBehaviour(t *testing.T) {
 	send(500)
 	behave(`{"interactions":{"answer":"song"}}`, 400)
 	behave(`{"interactions":{"answer":"partial","times":1}}`, 204)
-	if s, a, err := b.post("/v1/interactions", "right", one); s != 200 || err == nil || json.Valid([]byte(a)) {
+	if s, a, err := b.post("/v1/interactions", "right", one); s != 200 || err == nil ||
+		json.Valid([]byte(a)) {
 		t.Errorf("a partial answer: %d %s %v", s, a, err)
 	}
 	behave(`{"interactions":{"answer":"html","times":1}}`, 204)
-	if s, a, err := b.post("/v1/interactions", "right", one); s != 200 || err != nil || !strings.HasPrefix(a, "<") {
+	if s, a, err := b.post("/v1/interactions", "right", one); s != 200 || err != nil ||
+		!strings.HasPrefix(a, "<") {
 		t.Errorf("a page: %d %s %v", s, a, err)
 	}
 	behave(`{"interactions":{"connection_id":"con_1","status":503,"times":1}}`, 204)
-	if s, a, err := b.post("/v1/interactions", "right", strings.ReplaceAll(one, "con_1", "con_10")); s != 200 || err != nil {
+	if s, a, err := b.post("/v1/interactions", "right",
+		strings.ReplaceAll(one, "con_1", "con_10")); s != 200 || err != nil {
 		t.Errorf("another connection: %d %s %v", s, a, err)
 	}
 	send(503)
 	behave(`{}`, 204)
 	send(200)
 	for id, want := range map[string]int{"sig_1": 204, "sig_2": 404} {
-		if res, err := http.Get(b.url + "/debug/known?connection_id=con_1&signal_id=" + id); err != nil || res.StatusCode != want {
+		if res, err := http.Get(b.url + "/debug/known?connection_id=con_1&signal_id=" + id); err != nil ||
+			res.StatusCode != want {
 			t.Errorf("%s: %v %v", id, res, err)
 		} else {
 			res.Body.Close()
@@ -126,7 +134,7 @@ func TestBehaviour(t *testing.T) {
 
 func TestDebugAnswersWhatArrivedByteForByte(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newHarness(t)
 	for range 3 {
 		if s, _, err := b.post("/v1/interactions", "right", one); s != 200 || err != nil {
 			t.Fatal(s, err)
@@ -149,7 +157,8 @@ func TestDebugAnswersWhatArrivedByteForByte(t *testing.T) {
 	if len(page.Interactions) != 2 || page.Interactions[0].Result != "exists" {
 		t.Errorf("since=1: %+v", page.Interactions)
 	}
-	if got := string(b.engine.Receipts(0)[0].Interaction); got != `{"signal_id":"sig_1","connection_id":"con_1","extra": 1}` {
+	if got := string(b.engine.Receipts(0)[0].Interaction); got != `{"signal_id":"sig_1",`+
+		`"connection_id":"con_1","extra": 1}` {
 		t.Errorf("kept %s", got)
 	}
 	if n := len(b.engine.Observations(0)); n != 1 {
@@ -159,10 +168,12 @@ func TestDebugAnswersWhatArrivedByteForByte(t *testing.T) {
 
 func TestRecommend(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	first := b.engine.Items()[0].ItemID
-	s, a, err := b.post("/v1/recommendations", "right", `{"decision_id":"dec_1","item_id":"`+first+`","limit":3}`)
-	if s != 200 || err != nil || strings.Contains(a, first) || strings.Count(a, "item_id") != 3 || !strings.Contains(a, "rec-dec_1") {
+	b := newHarness(t)
+	first := b.engine.items[0].ItemID
+	s, a, err := b.post("/v1/recommendations", "right",
+		`{"decision_id":"dec_1","item_id":"`+first+`","limit":3}`)
+	if s != 200 || err != nil || strings.Contains(a, first) || strings.Count(a, "item_id") != 3 ||
+		!strings.Contains(a, "rec-dec_1") {
 		t.Errorf("answer %d %s %v", s, a, err)
 	}
 }

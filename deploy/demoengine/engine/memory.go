@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -8,7 +9,7 @@ import (
 	"time"
 )
 
-// Receipt is one interaction as it arrived and what was answered.
+// Receipt is one interaction as it arrived and its result.
 type Receipt struct {
 	Result      string          `json:"result"` // created, exists, rejected
 	ReceivedAt  time.Time       `json:"received_at"`
@@ -21,7 +22,7 @@ type memory struct {
 	observations []json.RawMessage
 	readings     []Reading
 	refusals     []Refusal
-	shelves      shelves
+	catalogs     catalogs
 }
 
 type identity struct {
@@ -29,7 +30,7 @@ type identity struct {
 	Signal     string `json:"signal_id"`
 }
 
-func newMemory() memory { return memory{known: map[identity]struct{}{}, shelves: shelves{}} }
+func newMemory() memory { return memory{known: map[identity]struct{}{}, catalogs: catalogs{}} }
 
 type result struct {
 	Index  int    `json:"index"`
@@ -37,8 +38,8 @@ type result struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// takeInteractions stores what is new: the same connection and signal id again is `exists`.
-func (e *Engine) takeInteractions(body []byte, b Behaviour) (int, any) {
+// recordInteractions stores new interactions; a connection and signal id that was stored before is `exists`.
+func (e *Engine) recordInteractions(body []byte, b Behaviour) (int, any) {
 	var request struct {
 		Interactions []json.RawMessage `json:"interactions"`
 	}
@@ -58,7 +59,7 @@ func (e *Engine) takeInteractions(body []byte, b Behaviour) (int, any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i, id := range ids {
-		status := e.memory.judge(id, b)
+		status := e.memory.classify(id, b)
 		results[i] = result{Index: i, Status: status}
 		if status == "rejected" {
 			results[i].Reason = "told_to"
@@ -68,7 +69,7 @@ func (e *Engine) takeInteractions(body []byte, b Behaviour) (int, any) {
 	return http.StatusOK, map[string]any{"results": results}
 }
 
-func (m *memory) judge(id identity, b Behaviour) string {
+func (m *memory) classify(id identity, b Behaviour) string {
 	if b.rejects(id.Signal) {
 		return "rejected"
 	}
@@ -79,8 +80,8 @@ func (m *memory) judge(id identity, b Behaviour) string {
 	return "created"
 }
 
-// takeObservations keeps the events of a CloudEvents batch and reads their snapshots.
-func (e *Engine) takeObservations(body []byte, _ Behaviour) (int, any) {
+// deliverObservations keeps the events of a CloudEvents batch and reads their snapshots.
+func (e *Engine) deliverObservations(body []byte, _ Behaviour) (int, any) {
 	var events []json.RawMessage
 	if err := json.Unmarshal(body, &events); err != nil || len(events) == 0 {
 		return http.StatusBadRequest, problem{"invalid_request"}
@@ -92,65 +93,46 @@ func (e *Engine) takeObservations(body []byte, _ Behaviour) (int, any) {
 	return http.StatusAccepted, nil
 }
 
-// Receipts answers every receipt from number since on, in order.
-func (e *Engine) Receipts(since int) []Receipt {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return append([]Receipt{}, from(e.memory.receipts, since)...)
-}
+// Receipts returns every receipt from number since on, in order.
+func (e *Engine) Receipts(since int) []Receipt { return from(e, &e.memory.receipts, since) }
 
-// Observations answers every event from number since on, in order.
+// Observations returns every event from number since on, in order.
 func (e *Engine) Observations(since int) []json.RawMessage {
+	return from(e, &e.memory.observations, since)
+}
+
+// from returns a copy of the elements of a list of the engine's from number since on.
+func from[T any](e *Engine, list *[]T, since int) []T {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return append([]json.RawMessage{}, from(e.memory.observations, since)...)
+	return append([]T{}, (*list)[min(max(since, 0), len(*list)):]...)
 }
 
-func from[T any](all []T, since int) []T {
-	return all[min(max(since, 0), len(all)):]
-}
-
-func (e *Engine) showInteractions(w http.ResponseWriter, r *http.Request) {
-	if since, ok := sinceOf(w, r); ok {
-		writeList(w, "interactions", e.Receipts(since))
-	}
-}
-
-func (e *Engine) showObservations(w http.ResponseWriter, r *http.Request) {
-	if since, ok := sinceOf(w, r); ok {
-		writeList(w, "observations", e.Observations(since))
-	}
-}
-
-// writeList writes an object with one array, element by element: a long run's receipts are too many to encode at once.
-func writeList[T any](w http.ResponseWriter, name string, all []T) {
-	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, "{%q:[", name)
-	for i := range all {
-		if i > 0 {
-			fmt.Fprint(w, ",")
+// show answers a list from the number of the query `since` on. It writes the elements one by one: the
+// receipts of a long run are too many to encode at once.
+func show[T any](name string, list func(since int) []T) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		since, err := strconv.Atoi(cmp.Or(r.URL.Query().Get("since"), "0"))
+		if err != nil || since < 0 {
+			writeJSON(w, http.StatusBadRequest, problem{"invalid_request"})
+			return
 		}
-		if json.NewEncoder(w).Encode(&all[i]) != nil {
-			return // the caller is gone
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, "{%q:[", name)
+		for i, one := range list(since) {
+			if i > 0 {
+				fmt.Fprint(w, ",")
+			}
+			if json.NewEncoder(w).Encode(one) != nil {
+				return // the caller is gone
+			}
 		}
+		fmt.Fprint(w, "]}")
 	}
-	fmt.Fprint(w, "]}")
 }
 
-func sinceOf(w http.ResponseWriter, r *http.Request) (int, bool) {
-	text := r.URL.Query().Get("since")
-	if text == "" {
-		return 0, true
-	}
-	since, err := strconv.Atoi(text)
-	if err != nil || since < 0 {
-		writeJSON(w, http.StatusBadRequest, problem{"invalid_request"})
-		return 0, false
-	}
-	return since, true
-}
-
-// showKnown answers 204 when the interaction of `connection_id` and `signal_id` was created, else 404.
+// showKnown answers 204 when the interaction of the queries connection_id and signal_id was created, else
+// 404.
 func (e *Engine) showKnown(w http.ResponseWriter, r *http.Request) {
 	id := identity{r.URL.Query().Get("connection_id"), r.URL.Query().Get("signal_id")}
 	e.mu.Lock()

@@ -20,7 +20,7 @@ const (
 	defaultLimit = 10
 )
 
-// demoItems are the engine's own. They are recommended to everybody by an engine that was given no snapshots to read.
+// demoItems are the engine's own items, which it recommends when it has no snapshots to read.
 func demoItems() []Item {
 	items := make([]Item, demoCount)
 	for i := range items {
@@ -33,9 +33,6 @@ func demoItems() []Item {
 	return items
 }
 
-// Items are the engine's own items.
-func (e *Engine) Items() []Item { return append([]Item{}, e.items...) }
-
 type question struct {
 	ConnectionID string `json:"connection_id"`
 	DecisionID   string `json:"decision_id"`
@@ -43,9 +40,9 @@ type question struct {
 	Limit        int    `json:"limit"`
 }
 
-// recommend answers products of the connection that the engine has read of. Of a connection that it knows no product of it
-// says 503: an item of its own would be left out as foreign, and an empty list would be taken for its opinion, while an engine
-// that cannot answer is replaced by the catalog's own products.
+// recommend answers products of the connection that the engine has read. When it knows none it answers 503:
+// an item of its own would be dropped as foreign, and an empty list would count as the engine's answer, while
+// an engine that fails is replaced by the catalog's own products.
 func (e *Engine) recommend(body []byte, _ Behaviour) (int, any) {
 	var q question
 	if err := json.Unmarshal(body, &q); err != nil {
@@ -56,12 +53,12 @@ func (e *Engine) recommend(body []byte, _ Behaviour) (int, any) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	items := e.memory.shelves.pick(q.ConnectionID, q.ItemID, turnOf(q.DecisionID), q.Limit)
+	items := e.memory.catalogs.recommend(q.ConnectionID, q.ItemID, startOf(q.DecisionID), q.Limit)
 	if len(items) == 0 {
 		if e.source != nil {
 			return http.StatusServiceUnavailable, problem{"no_product_known"}
 		}
-		items = e.own(q)
+		items = e.demoItemsFor(q)
 	}
 	return http.StatusOK, map[string]any{
 		"items":      items,
@@ -69,8 +66,8 @@ func (e *Engine) recommend(body []byte, _ Behaviour) (int, any) {
 	}
 }
 
-// own answers the engine's own list in order, without the item that the shopper is looking at.
-func (e *Engine) own(q question) []Item {
+// demoItemsFor returns the engine's own items in order, without the one that the shopper looks at.
+func (e *Engine) demoItemsFor(q question) []Item {
 	items := make([]Item, 0, q.Limit)
 	for _, item := range e.items {
 		if item.ItemID != q.ItemID && len(items) < q.Limit {
@@ -80,8 +77,8 @@ func (e *Engine) own(q question) []Item {
 	return items
 }
 
-// turnOf makes every Decision start elsewhere, and the same one always at the same place.
-func turnOf(decision string) int {
+// startOf makes the lists of different Decisions begin at different places.
+func startOf(decision string) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(decision)) // never fails
 	return int(h.Sum32() & 0xffff)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Observed is what an event says of an entity (contract, section 4).
+// Observed is the data of an event: what it says about an entity.
 type Observed struct {
 	ObservationID string `json:"observation_id"`
 	ConnectionID  string `json:"connection_id"`
@@ -19,12 +19,12 @@ type Observed struct {
 	Revision      int64  `json:"revision"`
 	Operation     string `json:"operation"`
 	ContentDigest string `json:"content_digest"`
-	Snapshot      string `json:"snapshot"` // canonical (operation 10) or raw (operation 11)
-	Subject       string `json:"-"`        // of the event: our id of the entity, which a raw snapshot does not know
+	Snapshot      string `json:"snapshot"` // canonical or raw
+	Subject       string `json:"-"`        // of the event: our id of the entity, which a raw snapshot lacks
 }
 
-// Reading is what came of reading the snapshot of one observation. It never holds what the snapshot says: an order's is
-// somebody's.
+// Reading is the result of reading the snapshot of one observation. It holds nothing of the snapshot, which
+// may be personal data.
 type Reading struct {
 	ObservationID string    `json:"observation_id"`
 	ConnectionID  string    `json:"connection_id"`
@@ -37,12 +37,13 @@ type Reading struct {
 	ReadAt        time.Time `json:"read_at"`
 }
 
-// The results of a reading. Missing and mismatch must never happen: an envelope is told of after its snapshot is there.
+// The results of a reading. Missing and mismatch must never happen: an event is sent after its snapshot is
+// stored.
 const (
-	SnapshotRead        = "read"        // what it says agrees with the event, and so do both digests
+	SnapshotRead        = "read"        // the snapshot and both digests agree with the event
 	SnapshotMissing     = "missing"     // 404
-	SnapshotMismatch    = "mismatch"    // it says something else than the event, or a digest does not fit
-	SnapshotUnreachable = "unreachable" // no answer, or one that does not count; it is tried again
+	SnapshotMismatch    = "mismatch"    // the snapshot or a digest contradicts the event
+	SnapshotUnreachable = "unreachable" // no usable response; it is retried
 )
 
 const (
@@ -52,22 +53,19 @@ const (
 	readPause    = 500 * time.Millisecond
 )
 
-// ReadSnapshots lets the engine read the snapshot of everything that it is told of from now on: baseURL is the internal
-// surface's, the token is the engine principal's.
+// ReadSnapshots makes the engine read the snapshots of events from now on. baseURL is control's, token is the
+// engine's.
 func (e *Engine) ReadSnapshots(baseURL, token string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.source = &source{baseURL: baseURL, token: token, client: &http.Client{Timeout: readWithin}}
 }
 
-// Readings answers every reading from number since on, in order.
-func (e *Engine) Readings(since int) []Reading {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return append([]Reading{}, from(e.memory.readings, since)...)
-}
+// Readings returns every reading from number since on, in order.
+func (e *Engine) Readings(since int) []Reading { return from(e, &e.memory.readings, since) }
 
-// observe reads the snapshots of a batch before the batch is answered, as "the moment it is told" is the hardest one.
+// observe reads the snapshots of a batch before the batch is answered: a snapshot has to be there the moment
+// its event is sent.
 func (e *Engine) observe(events []json.RawMessage) {
 	e.mu.Lock()
 	source := e.source
@@ -96,11 +94,11 @@ func (e *Engine) observe(events []json.RawMessage) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.save(); err != nil {
-		fmt.Fprintln(os.Stderr, "engine: not kept:", err)
+		fmt.Fprintln(os.Stderr, "engine: the catalog could not be saved:", err)
 	}
 }
 
-// read makes one attempt, learns from it, and comes back later when the snapshot could not be reached.
+// read makes one attempt, applies its result, and retries later when the snapshot could not be reached.
 func (e *Engine) read(s *source, o Observed, attempt int) {
 	ctx, cancel := context.WithTimeout(context.Background(), readWithin)
 	defer cancel()
@@ -108,17 +106,12 @@ func (e *Engine) read(s *source, o Observed, attempt int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if result == SnapshotRead {
-		e.memory.shelves.learn(o, known)
+		e.memory.catalogs.apply(o, known)
 	}
-	e.memory.readings = append(e.memory.readings, Reading{o.ObservationID, o.ConnectionID, o.Entity, o.ExternalID, o.Revision, o.Operation,
-		result, detail, e.now().UTC()})
+	e.memory.readings = append(e.memory.readings,
+		Reading{o.ObservationID, o.ConnectionID, o.Entity, o.ExternalID, o.Revision, o.Operation,
+			result, detail, e.now().UTC()})
 	if result == SnapshotUnreachable && attempt < readAttempts {
 		time.AfterFunc(readPause, func() { e.read(s, o, attempt+1) })
-	}
-}
-
-func (e *Engine) showSnapshots(w http.ResponseWriter, r *http.Request) {
-	if since, ok := sinceOf(w, r); ok {
-		writeJSON(w, http.StatusOK, map[string]any{"snapshots": e.Readings(since)})
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// archive is the internal surface's operations 10 and 11, as far as the engine looks.
+// archive serves the snapshots of control.
 type archive struct {
 	mu     sync.Mutex
 	bodies map[string]string // by path
@@ -52,8 +52,9 @@ func (a *archive) put(o Observed, document string) string {
 	defer a.mu.Unlock()
 	o.ContentDigest, o.Snapshot = digest([]byte(document)), "canonical"
 	snapshot, event := map[string]any{
-		"observation_id": o.ObservationID, "provider": "custom", "external_store_id": "s", "entity": o.Entity, "external_id": o.ExternalID,
-		"revision": o.Revision, "operation": o.Operation, "content_digest": o.ContentDigest,
+		"observation_id": o.ObservationID, "provider": "custom", "external_store_id": "s", "entity": o.Entity,
+		"external_id": o.ExternalID,
+		"revision":    o.Revision, "operation": o.Operation, "content_digest": o.ContentDigest,
 	}, map[string]any{"specversion": "1.0", "id": o.ObservationID, "data": o}
 	text := mustJSON(snapshot)
 	if document != "" {
@@ -71,36 +72,39 @@ func mustJSON(v any) string {
 	return string(text)
 }
 
-func newReader(t *testing.T) (*bench, *archive) {
+func newReader(t *testing.T) (*harness, *archive) {
 	t.Helper()
 	a := &archive{bodies: map[string]string{}}
 	server := httptest.NewServer(a)
 	t.Cleanup(server.Close)
-	b := newBench(t)
+	b := newHarness(t)
 	b.engine.ReadSnapshots(server.URL, "engine")
 	return b, a
 }
 
-func (b *bench) observe(events ...string) {
-	b.t.Helper()
-	if s, a, err := b.post("/v1/observations", "right", "["+strings.Join(events, ",")+"]"); s != 202 || err != nil {
-		b.t.Fatal(s, a, err)
+func (h *harness) observe(events ...string) {
+	h.t.Helper()
+	if s, a, err := h.post("/v1/observations", "right", "["+strings.Join(events, ",")+"]"); s != 202 ||
+		err != nil {
+		h.t.Fatal(s, a, err)
 	}
 }
 
-func (b *bench) results() (all string) {
-	for _, r := range b.engine.Readings(0) {
+func (h *harness) results() (all string) {
+	for _, r := range h.engine.Readings(0) {
 		all += r.Result + " "
 	}
 	return all
 }
 
 func shirt(revision int64) Observed {
-	return Observed{ObservationID: fmt.Sprint("obs_", revision), ConnectionID: "con_1", Entity: "product", ExternalID: "p1", Revision: revision,
+	return Observed{ObservationID: fmt.Sprint("obs_", revision), ConnectionID: "con_1", Entity: "product",
+		ExternalID: "p1", Revision: revision,
 		Operation: "upsert"}
 }
 
-const shirtDocument = `{"item": {"item_id":"itm_1","status":"active","taxonomy":[{"taxonomy_id":"tax_1"}]},"variants":[{"variant_id":"var_1"}]}`
+const shirtDocument = `{"item": {"item_id":"itm_1","status":"active","taxonomy":[{"taxonomy_id":"tax_1"}]}` +
+	`,"variants":[{"variant_id":"var_1"}]}`
 
 // A snapshot counts when the body's digest, the document's digest and every member agree with the event.
 func TestSnapshotsAreChecked(t *testing.T) {
@@ -130,7 +134,8 @@ func TestSnapshotsAreChecked(t *testing.T) {
 	f("a delete", SnapshotMismatch, replaced(`"upsert"`, `"delete"`))
 	f("unknown", SnapshotMissing, replaced(`obs_1`, `obs_2`))
 	f("raw, which is not there", SnapshotMissing, replaced(`canonical`, `raw`))
-	f("wrong Content-Digest", SnapshotMismatch, func(a *archive, event string) string { a.spoil = true; return event })
+	f("wrong Content-Digest", SnapshotMismatch,
+		func(a *archive, event string) string { a.spoil = true; return event })
 	f("changed document", SnapshotMismatch, func(a *archive, event string) string {
 		for path, body := range a.bodies {
 			a.bodies[path] = strings.Replace(body, "itm_1", "itm_2", 1)
@@ -143,14 +148,17 @@ func TestSnapshotsAreChecked(t *testing.T) {
 	})
 }
 
-// A provider's own product is recommended under the id that the event names, while the platform has it on sale.
+// A provider's own product is recommended under the id that the event names, while the platform has it on
+// sale.
 func TestRecommendsWhatAPlatformSells(t *testing.T) {
 	t.Parallel()
 	for document, want := range map[string]int{
-		`{"id":1,"published":true}`: 1, `{"id":1,"published":false}`: 0, `{"status":"ACTIVE"}`: 1, `{"status":"publish"}`: 1, `{"status":"draft"}`: 0, `[]`: 0,
+		`{"id":1,"published":true}`: 1, `{"id":1,"published":false}`: 0, `{"status":"ACTIVE"}`: 1,
+		`{"status":"publish"}`: 1, `{"status":"draft"}`: 0, `[]`: 0,
 	} {
 		b, a := newReader(t)
-		event := strings.Replace(a.put(shirt(1), document), `"specversion"`, `"subject":"itm_9","specversion"`, 1)
+		event := strings.Replace(a.put(shirt(1), document), `"specversion"`,
+			`"subject":"itm_9","specversion"`, 1)
 		a.bodies["/internal/v1/observations/obs_1/raw"] = document
 		b.observe(strings.ReplaceAll(event, "canonical", "raw"))
 		if got := b.engine.Known("con_1"); got != want || b.results() != "read " {
@@ -202,8 +210,10 @@ func TestRecommendsWhatItRead(t *testing.T) {
 		return names
 	}
 	other := func(n, category string) string {
-		o := Observed{ObservationID: "obs_o" + n, ConnectionID: "con_1", Entity: "product", ExternalID: "q" + n, Revision: 5, Operation: "upsert"}
-		return a.put(o, `{"item":{"item_id":"itm_`+n+`","status":"active","taxonomy":[{"taxonomy_id":"`+category+`"}]},"variants":[]}`)
+		o := Observed{ObservationID: "obs_o" + n, ConnectionID: "con_1", Entity: "product",
+			ExternalID: "q" + n, Revision: 5, Operation: "upsert"}
+		return a.put(o, `{"item":{"item_id":"itm_`+n+`","status":"active",`+
+			`"taxonomy":[{"taxonomy_id":"`+category+`"}]},"variants":[]}`)
 	}
 	deleted := shirt(3)
 	deleted.Operation = "delete"
@@ -234,15 +244,16 @@ func TestKeepsWhatItReadBetweenRuns(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "kept.json")
 	b, a := newReader(t)
-	if err := b.engine.Keep(path); err != nil {
+	if err := b.engine.PersistTo(path); err != nil {
 		t.Fatal(err)
 	}
 	b.observe(a.put(shirt(2), shirtDocument))
-	again := newBench(t)
-	if err := again.engine.Keep(path); err != nil {
+	again := newHarness(t)
+	if err := again.engine.PersistTo(path); err != nil {
 		t.Fatal(err)
 	}
-	s, answer, err := again.post("/v1/recommendations", "right", `{"connection_id":"con_1","decision_id":"dec_1"}`)
+	s, answer, err := again.post("/v1/recommendations", "right",
+		`{"connection_id":"con_1","decision_id":"dec_1"}`)
 	if err != nil || s != 200 || !strings.Contains(answer, `[{"item_id":"itm_1","variant_id":"var_1"}]`) {
 		t.Errorf("answer %d %s %v", s, answer, err)
 	}

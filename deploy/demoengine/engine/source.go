@@ -17,13 +17,14 @@ type source struct {
 	client         *http.Client
 }
 
-// read fetches the snapshot of an observation and checks everything that a reader can check of it.
+// read fetches the snapshot of an observation and compares it with the event and the digests.
 func (s *source) read(ctx context.Context, o Observed) (p product, result, detail string) {
 	kind := "canonical"
 	if o.Snapshot == "raw" {
 		kind = "raw"
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.baseURL+"/internal/v1/observations/"+o.ObservationID+"/"+kind, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		s.baseURL+"/internal/v1/observations/"+o.ObservationID+"/"+kind, nil)
 	if err != nil {
 		return p, SnapshotMismatch, err.Error()
 	}
@@ -44,19 +45,21 @@ func (s *source) read(ctx context.Context, o Observed) (p product, result, detai
 		return p, SnapshotUnreachable, res.Status
 	}
 	sum := sha256.Sum256(body)
-	if want := "sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"; res.Header.Get("Content-Digest") != want {
-		return p, SnapshotMismatch, fmt.Sprintf("Content-Digest is %q, of the body it is %q", res.Header.Get("Content-Digest"), want)
+	want := "sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"
+	if res.Header.Get("Content-Digest") != want {
+		return p, SnapshotMismatch,
+			fmt.Sprintf("Content-Digest is %q, of the body it is %q", res.Header.Get("Content-Digest"), want)
 	}
 	if kind == "raw" {
 		if got := digest(body); got != o.ContentDigest {
 			return p, SnapshotMismatch, "the body's digest is " + got
 		}
-		return readRaw(body, o), SnapshotRead, ""
+		return productFromRaw(body, o), SnapshotRead, ""
 	}
 	return check(body, o)
 }
 
-// check compares a canonical snapshot with what the event said, and takes the product out of it.
+// check compares a canonical snapshot with the event and returns its product.
 func check(body []byte, o Observed) (p product, result, detail string) {
 	var got struct {
 		Observed
@@ -67,11 +70,13 @@ func check(body []byte, o Observed) (p product, result, detail string) {
 		return p, SnapshotMismatch, "no JSON"
 	}
 	said := got.Observed
-	said.ConnectionID, said.Snapshot, said.Subject = o.ConnectionID, o.Snapshot, o.Subject // of which a snapshot says nothing
+	// A snapshot lacks these.
+	said.ConnectionID, said.Snapshot, said.Subject = o.ConnectionID, o.Snapshot, o.Subject
 	switch {
 	case said != o:
-		return p, SnapshotMismatch, fmt.Sprintf("it is of %s %s %s revision %d %s, digest %s", said.ObservationID, said.Entity, said.Operation,
-			said.Revision, said.ExternalID, said.ContentDigest)
+		return p, SnapshotMismatch,
+			fmt.Sprintf("the snapshot is of %s %s %s revision %d %s, digest %s", said.ObservationID,
+				said.Entity, said.Operation, said.Revision, said.ExternalID, said.ContentDigest)
 	case got.Provider != "custom":
 		return p, SnapshotMismatch, "provider " + got.Provider
 	case (o.Operation == "delete") != (got.Document == nil):
@@ -80,7 +85,7 @@ func check(body []byte, o Observed) (p product, result, detail string) {
 		return p, SnapshotMismatch, "the document's digest is " + digest(got.Document)
 	}
 	if o.Entity == "product" && got.Document != nil {
-		p = readProduct(got.Document)
+		p = productFromDocument(got.Document)
 	}
 	return p, SnapshotRead, ""
 }

@@ -1,5 +1,5 @@
-// Package behaviour is how a provider's API misbehaves when it is told to. It owns the debug body and the wrapper around an API; what
-// an error looks like is each provider's own.
+// Package behaviour injects faults into a provider's API. It owns the body of the debug request and the
+// wrapper around an API; what an error looks like is each provider's own.
 package behaviour
 
 import (
@@ -8,11 +8,13 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"storefront.internal/shared/backoff"
 )
 
 // Behaviour is how API calls are answered. The zero value is normal.
 type Behaviour struct {
-	// Status is answered instead of doing the work.
+	// Status is answered instead of the call.
 	Status int `json:"status"`
 	// HangMS waits so long before anything is answered, or until the caller gives up.
 	HangMS int `json:"hang_ms"`
@@ -22,19 +24,20 @@ type Behaviour struct {
 	Times int `json:"times"`
 	// Every keeps it to each n-th call; 0 and 1 are all.
 	Every int `json:"every"`
-	// Answer is what comes instead of the work: "html" a page, "huge" 20 MB, "redirect" to another host, "drop" a closed connection;
-	// with Status, or with one that fits.
+	// Answer replaces the answer: "html" a page, "huge" 20 MB, "redirect" to another host, "drop" a closed
+	// connection; with Status, or with one that fits.
 	Answer string `json:"answer"`
 }
 
-// Valid says whether a behaviour can be followed.
+// Valid reports whether a behaviour is possible.
 func (b Behaviour) Valid() bool {
 	switch b.Answer {
 	case "", "html", "huge", "redirect", "drop":
 	default:
 		return false
 	}
-	return (b.Status == 0 || b.Status >= 200 && b.Status <= 599) && b.HangMS >= 0 && b.RetryAfter >= 0 && b.Times >= 0 && b.Every >= 0
+	return (b.Status == 0 || b.Status >= 200 && b.Status <= 599) &&
+		min(b.HangMS, b.RetryAfter, b.Times, b.Every) >= 0
 }
 
 // Switch holds the behaviour of an API. The zero value is normal.
@@ -51,7 +54,7 @@ func (s *Switch) Set(b Behaviour) {
 	s.b, s.calls = b, 0
 }
 
-// take answers how to treat one call and counts it.
+// take counts one call and returns how to treat it.
 func (s *Switch) take() Behaviour {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,11 +70,13 @@ func (s *Switch) take() Behaviour {
 	return b
 }
 
-// Wrap lets an API misbehave; refuse writes the provider's error of a status.
+// Wrap applies the behaviour to an API; refuse writes the provider's error of a status.
 func (s *Switch) Wrap(next http.Handler, refuse func(w http.ResponseWriter, status int)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b := s.take()
-		b.hang(r)
+		if b.HangMS > 0 {
+			_ = backoff.Sleep(r.Context(), time.Duration(b.HangMS)*time.Millisecond)
+		}
 		if b.Status == 0 && b.Answer == "" {
 			next.ServeHTTP(w, r)
 			return
@@ -85,18 +90,6 @@ func (s *Switch) Wrap(next http.Handler, refuse func(w http.ResponseWriter, stat
 		}
 		b.answer(w)
 	})
-}
-
-func (b Behaviour) hang(r *http.Request) {
-	if b.HangMS <= 0 {
-		return
-	}
-	timer := time.NewTimer(time.Duration(b.HangMS) * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-r.Context().Done():
-	}
 }
 
 const huge = 20 << 20
@@ -131,7 +124,7 @@ func writeHuge(w http.ResponseWriter) {
 	_, _ = w.Write([]byte("["))
 	for sent := 0; sent < huge; sent += len(chunk) {
 		if _, err := w.Write(chunk); err != nil {
-			return // the caller had enough
+			return // the caller closed the connection
 		}
 	}
 	_, _ = w.Write([]byte(`""]`))

@@ -1,5 +1,5 @@
-// Package bucket is the leaky bucket that providers limit an app and a store by. It owns the arithmetic; headers and the price of a
-// call are each provider's own.
+// Package bucket is the leaky bucket by which providers limit the calls of an app for a store. It owns the
+// arithmetic; headers and the cost of a call are each provider's own.
 package bucket
 
 import (
@@ -18,13 +18,14 @@ type Bucket struct {
 	at    time.Time
 }
 
-// generous is how much more an app without limits is told that it has, because callers believe what they are told.
-const generous = 1000
+// unthrottledFactor multiplies the limits that an app without limits is told of: callers obey what they are
+// told.
+const unthrottledFactor = 1000
 
 // New makes an empty bucket; one that is off never fills.
 func New(capacity, leak float64, off bool, now func() time.Time) *Bucket {
 	if off {
-		capacity, leak = capacity*generous, leak*generous
+		capacity, leak = capacity*unthrottledFactor, leak*unthrottledFactor
 	}
 	return &Bucket{capacity: capacity, leak: leak, off: off, now: now, at: now()}
 }
@@ -35,8 +36,8 @@ type State struct {
 	Empties              time.Duration // until nothing is left in it
 }
 
-// Put pours n in when there is room, and says whether there was.
-func (b *Bucket) Put(n float64) (State, bool) {
+// Add counts a call of cost n when there is room for it.
+func (b *Bucket) Add(n float64) (State, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.drain()
@@ -47,8 +48,8 @@ func (b *Bucket) Put(n float64) (State, bool) {
 	return b.state(), fits
 }
 
-// TakeBack gives back what a call did not need after all.
-func (b *Bucket) TakeBack(n float64) State {
+// Refund gives back what a call did not cost after all.
+func (b *Bucket) Refund(n float64) State {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.drain()
@@ -63,5 +64,10 @@ func (b *Bucket) drain() {
 }
 
 func (b *Bucket) state() State {
-	return State{b.capacity, b.capacity - b.level, b.leak, time.Duration(b.level / b.leak * float64(time.Second))}
+	return State{
+		b.capacity,
+		b.capacity - b.level,
+		b.leak,
+		time.Duration(b.level / b.leak * float64(time.Second)),
+	}
 }

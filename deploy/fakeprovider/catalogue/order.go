@@ -32,27 +32,31 @@ type Line struct {
 	Cents    int // of one
 }
 
-// Order answers the order with this id.
+// Order returns the order with this id.
 func (s *Source) Order(id int64) Order {
-	dice := s.dice(id)
+	random := s.random(id)
 	n := int(id - FirstOrder)
-	first, last := pick(dice, s.words.firstNames), pick(dice, s.words.lastNames)
+	first, last := pick(random, s.words.firstNames), pick(random, s.words.lastNames)
 	o := Order{
-		ID: id, Number: 100 + n, Paid: id%3 != 0, Cancelled: id%7 == 0, Created: s.Created(id), Updated: s.Updated(id),
+		ID: id, Number: 100 + n, Paid: id%3 != 0, Cancelled: id%7 == 0, Created: s.Created(id),
+		Updated: s.Updated(id),
 		Buyer: Buyer{
-			ID: 900_000 + id%40, First: first, Last: last, Email: fmt.Sprintf("buyer-%d@mail.example", id), Phone: fmt.Sprintf("+54 11 5%07d", id),
-			Address: fmt.Sprintf("Calle %d", 1+dice.IntN(900)), City: "Rosario", Zip: "2000", IP: fmt.Sprintf("203.0.113.%d", dice.IntN(256)),
-			Identity: fmt.Sprintf("%08d", dice.IntN(100_000_000)),
+			ID: 900_000 + id%40, First: first, Last: last, Email: fmt.Sprintf("buyer-%d@mail.example", id),
+			Phone:   fmt.Sprintf("+54 11 5%07d", id),
+			Address: fmt.Sprintf("Calle %d", 1+random.IntN(900)), City: "Rosario", Zip: "2000",
+			IP:       fmt.Sprintf("203.0.113.%d", random.IntN(256)),
+			Identity: fmt.Sprintf("%08d", random.IntN(100_000_000)),
 		},
 	}
-	for i := range 1 + dice.IntN(3) {
-		p := s.Product(FirstProduct + int64(dice.IntN(max(s.products, 1))))
-		v := pick(dice, p.Variants)
+	for i := range 1 + random.IntN(3) {
+		p := s.Product(FirstProduct + int64(random.IntN(max(s.products, 1))))
+		v := pick(random, p.Variants)
 		cents := v.Cents
 		if v.PromoCents > 0 {
 			cents = v.PromoCents
 		}
-		o.Lines = append(o.Lines, Line{ID: id*10 + int64(i), Product: p, Variant: v, Quantity: 1 + dice.IntN(3), Cents: cents})
+		o.Lines = append(o.Lines,
+			Line{ID: id*10 + int64(i), Product: p, Variant: v, Quantity: 1 + random.IntN(3), Cents: cents})
 	}
 	return o
 }

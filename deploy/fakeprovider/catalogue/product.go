@@ -33,42 +33,43 @@ type Variant struct {
 	Position     int
 	Values       []Words // in the order of the product's options
 	SKU, Barcode string
-	Cents        int // 0: no price is told
+	Cents        int // 0: unknown
 	PromoCents   int // 0: no promotion
 	Tracked      bool
-	Stock        int // may be negative: sold without stock
+	Stock        int // negative after sales without stock
 }
 
-// Product answers the product with this id; the id need not be one of the shop's.
+// Product returns the product with this id, which need not be one of the shop's.
 func (s *Source) Product(id int64) Product {
-	dice := s.dice(id)
-	title := join(pick(dice, s.words.nouns), pick(dice, s.words.looks))
+	random := s.random(id)
+	title := join(pick(random, s.words.nouns), pick(random, s.words.looks))
 	p := Product{
 		ID: id, Title: numbered(title, id), Handle: slug(title, id), Description: describe(title),
-		Brand: pick(dice, s.words.brands), Published: id%50 != 0, FreeShipping: dice.IntN(4) == 0,
+		Brand: pick(random, s.words.brands), Published: id%50 != 0, FreeShipping: random.IntN(4) == 0,
 		Created: s.Created(id), Updated: s.Updated(id),
 	}
 	if id%13 == 0 {
 		p.Brand = ""
 	}
-	first := dice.IntN(len(s.words.tags))
-	for i := range 1 + dice.IntN(3) {
+	first := random.IntN(len(s.words.tags))
+	for i := range 1 + random.IntN(3) {
 		p.Tags = append(p.Tags, s.words.tags[(first+i)%len(s.words.tags)])
 	}
-	leaf := int64(dice.IntN(Categories))
+	leaf := int64(random.IntN(Categories))
 	p.Categories = append(p.Categories, FirstCategory+leaf)
-	if leaf >= Roots && dice.IntN(2) == 0 {
+	if leaf >= Roots && random.IntN(2) == 0 {
 		p.Categories = append(p.Categories, FirstCategory+leaf%Roots)
 	}
-	for i := range 1 + dice.IntN(3) {
-		p.Images = append(p.Images, Image{id*10 + int64(i), i + 1, fmt.Sprintf("https://cdn.shop.example/%d-%d.jpg", id, i+1)})
+	for i := range 1 + random.IntN(3) {
+		p.Images = append(p.Images,
+			Image{id*10 + int64(i), i + 1, fmt.Sprintf("https://cdn.shop.example/%d-%d.jpg", id, i+1)})
 	}
-	s.addVariants(&p, dice)
+	s.addVariants(&p, random)
 	return p
 }
 
 // addVariants gives one variant without options, or one per colour, or one per colour and size.
-func (s *Source) addVariants(p *Product, dice *rand.Rand) {
+func (s *Source) addVariants(p *Product, random *rand.Rand) {
 	values := [][]Words{nil}
 	switch p.ID % 3 {
 	case 1:
@@ -83,11 +84,12 @@ func (s *Source) addVariants(p *Product, dice *rand.Rand) {
 			}
 		}
 	}
-	cents := 500 + dice.IntN(20_000)*5
+	cents := 500 + random.IntN(20_000)*5
 	for i, v := range values {
 		variant := Variant{
 			ID: p.ID*100 + int64(i) + 1, Position: i + 1, Values: v, SKU: fmt.Sprintf("SKU-%d-%d", p.ID, i+1),
-			Barcode: fmt.Sprintf("77%011d", p.ID*100+int64(i)), Cents: cents + i*100, Tracked: p.ID%10 != 0, Stock: dice.IntN(60) - 1,
+			Barcode: fmt.Sprintf("77%011d", p.ID*100+int64(i)), Cents: cents + i*100, Tracked: p.ID%10 != 0,
+			Stock: random.IntN(60) - 1,
 		}
 		if p.ID%4 == 0 {
 			variant.PromoCents = variant.Cents * 8 / 10
@@ -99,7 +101,7 @@ func (s *Source) addVariants(p *Product, dice *rand.Rand) {
 	}
 }
 
-func pick[T any](dice *rand.Rand, from []T) T { return from[dice.IntN(len(from))] }
+func pick[T any](random *rand.Rand, from []T) T { return from[random.IntN(len(from))] }
 
 func numbered(w Words, id int64) Words {
 	n := fmt.Sprintf(" %d", id)
@@ -108,7 +110,8 @@ func numbered(w Words, id int64) Words {
 
 func describe(w Words) Words {
 	return Words{
-		"<p>" + w.ES + " &mdash; hecha para durar.</p>", "<p>" + w.PT + " &mdash; feita para durar.</p>", "<p>" + w.EN + " &mdash; made to last.</p>",
+		"<p>" + w.ES + " &mdash; hecha para durar.</p>", "<p>" + w.PT + " &mdash; feita para durar.</p>",
+		"<p>" + w.EN + " &mdash; made to last.</p>",
 	}
 }
 

@@ -1,6 +1,7 @@
-// Package catalogue makes the contents of a shop from a seed: products in three languages with variants, categories and orders of
-// invented buyers. It owns the contents and their traps (no price, stock that nobody counts, unpublished products); it knows no
-// provider's shape. Everything is a pure function of seed and id.
+// Package catalogue makes the contents of a shop from a seed: products in three languages with variants,
+// categories and orders of invented buyers. It owns the contents and their traps (no price, stock that is not
+// tracked, unpublished products); the shape of documents is each provider's. Everything is a pure function of
+// seed and id.
 package catalogue
 
 import (
@@ -21,14 +22,14 @@ const (
 	Roots      = 6
 )
 
-// Words is a text in the three languages.
+// Words is a text in three languages.
 type Words struct {
 	ES string `json:"es"`
 	PT string `json:"pt"`
 	EN string `json:"en"`
 }
 
-// Source makes one shop's contents.
+// Source generates one shop's contents.
 type Source struct {
 	seed     uint64
 	products int
@@ -40,8 +41,9 @@ func New(seed uint64, products int) *Source {
 	return &Source{seed: seed, products: products, words: newLexicon()}
 }
 
-func (s *Source) dice(id int64) *rand.Rand {
-	return rand.New(rand.NewPCG(s.seed, uint64(id))) //nolint:gosec // contents, no secrets; the id is positive
+func (s *Source) random(id int64) *rand.Rand {
+	//nolint:gosec // contents, no secrets; the id is positive
+	return rand.New(rand.NewPCG(s.seed, uint64(id)))
 }
 
 // Created is when something with this id was made.
@@ -63,7 +65,7 @@ type Category struct {
 	Handle Words
 }
 
-// Category answers the category with this id.
+// Category returns the category with this id.
 func (s *Source) Category(id int64) Category {
 	n := int(id - FirstCategory)
 	root := s.words.roots[((n%Roots)+Roots)%Roots]

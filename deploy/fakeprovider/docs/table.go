@@ -1,6 +1,6 @@
-// Package docs holds the documents of one kind of one generated store: a base that a seed makes anew on every look, and over it what
-// a person or a test changed. It owns ids, order and the time of the last change; it knows no provider's shape beyond the names of
-// the members that hold that time.
+// Package docs holds the documents of one kind of one generated store: a base that is generated again on
+// every read, and the documents that a person or a test changed. It owns ids, order and the time of the last
+// change; the shape of a document is the provider's.
 package docs
 
 import (
@@ -18,18 +18,19 @@ type Doc struct {
 	JSON    json.RawMessage
 }
 
-// Base is what a seed makes: pure functions of an id, so that a store costs memory only for what was changed.
+// Base generates documents by pure functions of an id, so that a store costs memory only for changed
+// documents.
 type Base struct {
 	First   int64 // the ids are First to First+Count-1
 	Count   int
 	JSON    func(id int64) []byte // any id: a document that is put under a new id starts from this
 	Updated func(id int64) time.Time
 
-	Stamps []string // members with the time of the last change; the first is the one that is read
-	Format func(time.Time) string
-	Parse  func(string) (time.Time, error)
-	Open   bool     // every id is there that was not deleted, though none is listed
-	Lists  []string // members whose elements are documents with an id of their own
+	UpdatedAt  string // the member with the time of the last change
+	FormatTime func(time.Time) string
+	ParseTime  func(string) (time.Time, error)
+	Open       bool     // every id exists that was not deleted, though none is listed
+	Lists      []string // members whose elements are documents with an id of their own
 }
 
 // Table is the documents of one kind of one store.
@@ -42,7 +43,7 @@ type Table struct {
 	gone    map[int64]bool // of an open base
 }
 
-// NewTable makes a table that answers its base.
+// NewTable makes a table with the documents of its base.
 func NewTable(base Base) *Table {
 	ids := make([]int64, base.Count)
 	for i := range ids {
@@ -51,14 +52,19 @@ func NewTable(base Base) *Table {
 	return &Table{base: base, ids: ids, changed: map[int64]Doc{}, gone: map[int64]bool{}}
 }
 
-// Clone is a table of its own with what this one holds.
+// Clone returns an independent copy.
 func (t *Table) Clone() *Table {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return &Table{base: t.base, ids: slices.Clone(t.ids), changed: maps.Clone(t.changed), gone: maps.Clone(t.gone)}
+	return &Table{
+		base:    t.base,
+		ids:     slices.Clone(t.ids),
+		changed: maps.Clone(t.changed),
+		gone:    maps.Clone(t.gone),
+	}
 }
 
-// Get answers one document.
+// Get returns one document.
 func (t *Table) Get(id int64) (Doc, bool) {
 	t.mu.RLock()
 	_, there := slices.BinarySearch(t.ids, id)
@@ -78,13 +84,6 @@ func (t *Table) fromBase(id int64) Doc {
 	return Doc{ID: id, Updated: t.base.Updated(id), JSON: t.base.JSON(id)}
 }
 
-// Put stores a document as it is.
-func (t *Table) Put(d Doc) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.put(d)
-}
-
 func (t *Table) put(d Doc) (created bool) {
 	at, there := slices.BinarySearch(t.ids, d.ID)
 	if !there {
@@ -95,7 +94,7 @@ func (t *Table) put(d Doc) (created bool) {
 	return !there
 }
 
-// Delete takes a document away and says whether there was one.
+// Delete removes a document and reports whether there was one.
 func (t *Table) Delete(id int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,7 +107,7 @@ func (t *Table) Delete(id int64) bool {
 	return there
 }
 
-// IDs are the ids of what keep wants, ascending; a nil keep wants all.
+// IDs returns the ids for which keep is true, ascending; a nil keep keeps all.
 func (t *Table) IDs(keep func(id int64, updated time.Time) bool) []int64 {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -128,7 +127,7 @@ func (t *Table) IDs(keep func(id int64, updated time.Time) bool) []int64 {
 	return ids
 }
 
-// Pick answers the documents of ids that are still there.
+// Pick returns the documents of those ids that still exist.
 func (t *Table) Pick(ids []int64) []Doc {
 	docs := make([]Doc, 0, len(ids))
 	for _, id := range ids {
@@ -137,16 +136,4 @@ func (t *Table) Pick(ids []int64) []Doc {
 		}
 	}
 	return docs
-}
-
-// Array joins JSON texts to one array, without looking into them again.
-func Array(texts []json.RawMessage) []byte {
-	out := []byte{'['}
-	for i, text := range texts {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, text...)
-	}
-	return append(out, ']')
 }

@@ -13,8 +13,9 @@ import (
 	"storefront.internal/deploy/fakeprovider/stores"
 )
 
-// debug serves the debug routes of one provider; at the root the query `provider` names it, Tiendanube when there is none. The query
-// (or member) `store` names a store. A request that names none means all stores that were seen: a person has one, and need not name it.
+// debug serves the debug routes of one provider. At the root the query `provider` names it; the default is
+// Tiendanube. The query (or member) `store` names a store; a request that names none is about all stores that
+// were seen.
 func (s *Server) debug(name string) http.Handler {
 	mux := http.NewServeMux()
 	on := func(pattern string, do func(target, http.ResponseWriter, *http.Request)) {
@@ -28,14 +29,17 @@ func (s *Server) debug(name string) http.Handler {
 	on("PUT /debug/{kind}/{id}", change)
 	on("DELETE /debug/{kind}/{id}", remove)
 	on("GET /debug/{kind}", list)
-	on("POST /debug/webhooks", announce)
+	on("POST /debug/webhooks", sendWebhooks)
 	on("GET /debug/subscriptions", subscriptions)
 	on("POST /debug/stores", state)
-	mux.HandleFunc("POST /debug/behaviour", func(w http.ResponseWriter, r *http.Request) { s.behave(name, w, r) })
+	mux.HandleFunc(
+		"POST /debug/behaviour",
+		func(w http.ResponseWriter, r *http.Request) { s.behave(name, w, r) },
+	)
 	return mux
 }
 
-// target is whom a debug request is about.
+// target is what a debug request is about.
 type target struct {
 	provider provider
 	stores   []string
@@ -56,7 +60,7 @@ func (s *Server) target(name string, w http.ResponseWriter, r *http.Request) (ta
 	return target{p, nil}.of(r.URL.Query().Get("store")), true
 }
 
-// of keeps one store, or all that were seen.
+// of returns the target with one store, or with all that were seen.
 func (t target) of(store string) target {
 	if store != "" {
 		t.stores = []string{store}
@@ -70,8 +74,8 @@ func show(t target, w http.ResponseWriter, r *http.Request) {
 	err := stores.ErrNotFound
 	for _, store := range t.stores {
 		var doc json.RawMessage
-		if doc, err = t.provider.Show(store, r.PathValue("kind"), r.PathValue("id")); err == nil {
-			writeJSON(w, http.StatusOK, doc)
+		if doc, err = t.provider.Get(store, r.PathValue("kind"), r.PathValue("id")); err == nil {
+			stores.WriteJSON(w, http.StatusOK, doc)
 			return
 		}
 	}
@@ -86,7 +90,7 @@ func change(t target, w http.ResponseWriter, r *http.Request) {
 	}
 	status := http.StatusOK
 	for _, store := range t.stores {
-		created, err := t.provider.Change(store, r.PathValue("kind"), r.PathValue("id"), body)
+		created, err := t.provider.Patch(store, r.PathValue("kind"), r.PathValue("id"), body)
 		if err != nil {
 			refuse(w, err)
 			return
@@ -95,18 +99,18 @@ func change(t target, w http.ResponseWriter, r *http.Request) {
 			status = http.StatusCreated
 		}
 	}
-	doc, err := t.provider.Show(t.stores[0], r.PathValue("kind"), r.PathValue("id"))
+	doc, err := t.provider.Get(t.stores[0], r.PathValue("kind"), r.PathValue("id"))
 	if err != nil {
 		refuse(w, err)
 		return
 	}
-	writeJSON(w, status, doc)
+	stores.WriteJSON(w, status, doc)
 }
 
 func remove(t target, w http.ResponseWriter, r *http.Request) {
 	gone := false
 	for _, store := range t.stores {
-		gone = t.provider.Remove(store, r.PathValue("kind"), r.PathValue("id")) == nil || gone
+		gone = t.provider.Delete(store, r.PathValue("kind"), r.PathValue("id")) == nil || gone
 	}
 	if !gone {
 		refuse(w, stores.ErrNotFound)
@@ -115,11 +119,11 @@ func remove(t target, w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// list answers the ids of a kind, and the stores that were seen as the kind `stores`.
+// list answers the ids of a kind; the kind `stores` lists the stores that were seen.
 func list(t target, w http.ResponseWriter, r *http.Request) {
 	kind := r.PathValue("kind")
 	if kind == "stores" {
-		writeJSON(w, http.StatusOK, map[string]any{"stores": t.provider.Stores()})
+		stores.WriteJSON(w, http.StatusOK, map[string]any{"stores": t.provider.Stores()})
 		return
 	}
 	ids, err := t.provider.IDs(t.stores[0], kind)
@@ -127,7 +131,7 @@ func list(t target, w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"store": t.stores[0], "ids": ids})
+	stores.WriteJSON(w, http.StatusOK, map[string]any{"store": t.stores[0], "ids": ids})
 }
 
 type webhook struct {
@@ -141,21 +145,21 @@ type webhook struct {
 
 const mostRepeats = 100_000
 
-func announce(t target, w http.ResponseWriter, r *http.Request) {
+func sendWebhooks(t target, w http.ResponseWriter, r *http.Request) {
 	var in webhook
 	if !decode(w, r, &in) {
 		return
 	}
 	if in.Topic == "" || in.Repeat < 0 || in.Repeat > mostRepeats || in.DelayMS < 0 {
-		fault(w, http.StatusBadRequest, "a topic, and a number of repeats that can be")
+		fault(w, http.StatusBadRequest, "a topic is required, and numbers within bounds")
 		return
 	}
 	options := hooks.Options{Repeat: in.Repeat, Forge: string(in.Forge), DelayMS: in.DelayMS}
 	sent, reached := []hooks.Delivery{}, false
-	err := stores.ErrNobody
+	err := stores.ErrNoSubscribers
 	for _, store := range t.of(string(in.Store)).stores {
 		var some []hooks.Delivery
-		if some, err = t.provider.Announce(store, in.Topic, string(in.ExternalID), options); err == nil {
+		if some, err = t.provider.SendWebhook(store, in.Topic, string(in.ExternalID), options); err == nil {
 			sent, reached = append(sent, some...), true
 		}
 	}
@@ -163,7 +167,7 @@ func announce(t target, w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	writeJSON(w, http.StatusAccepted, map[string]any{"deliveries": sent})
+	stores.WriteJSON(w, http.StatusAccepted, map[string]any{"deliveries": sent})
 }
 
 func subscriptions(t target, w http.ResponseWriter, _ *http.Request) {
@@ -181,7 +185,7 @@ func subscriptions(t target, w http.ResponseWriter, _ *http.Request) {
 			all = append(all, shown{store, h.ID, h.Topic, h.URL, h.Status, h.Created.UTC()})
 		}
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"subscriptions": all})
+	stores.WriteJSON(w, http.StatusOK, map[string]any{"subscriptions": all})
 }
 
 func state(t target, w http.ResponseWriter, r *http.Request) {
@@ -204,7 +208,7 @@ func state(t target, w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// behave replaces the behaviour of one provider's API, or of all when none is named; `{}` is normal.
+// behave replaces the behaviour of one provider's API, or of all when none is named; `{}` ends it.
 func (s *Server) behave(name string, w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		API behaviour.Behaviour `json:"api"`
@@ -221,7 +225,7 @@ func (s *Server) behave(name string, w http.ResponseWriter, r *http.Request) {
 	}
 	for n, p := range s.providers {
 		if name == "" || name == n {
-			p.Behave(in.API)
+			p.SetBehaviour(in.API)
 		}
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -237,14 +241,14 @@ func decode(w http.ResponseWriter, r *http.Request, into any) bool {
 	return true
 }
 
-// refuse writes a fault of the stores.
+// refuse writes an error of the stores.
 func refuse(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, stores.ErrNotFound):
 		fault(w, http.StatusNotFound, err.Error())
 	case errors.Is(err, stores.ErrTopic):
 		fault(w, http.StatusUnprocessableEntity, err.Error())
-	case errors.Is(err, stores.ErrNobody):
+	case errors.Is(err, stores.ErrNoSubscribers):
 		fault(w, http.StatusConflict, err.Error())
 	case errors.Is(err, docs.ErrNoObject):
 		fault(w, http.StatusBadRequest, err.Error())
@@ -254,11 +258,5 @@ func refuse(w http.ResponseWriter, err error) {
 }
 
 func fault(w http.ResponseWriter, status int, detail string) {
-	writeJSON(w, status, map[string]string{"detail": detail})
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // the caller is gone when this fails
+	stores.WriteJSON(w, status, map[string]string{"detail": detail})
 }

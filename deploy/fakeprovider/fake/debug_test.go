@@ -13,7 +13,7 @@ func TestDebugProducts(t *testing.T) {
 	for name, first := range map[string]string{Tiendanube: "name", Shopify: "title", WooCommerce: "name"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t)
+			b := newHarness(t)
 			for _, at := range []string{"/" + name + "/debug/products/", "/debug/products/"} {
 				query := "?provider=" + name
 				b.must(404, "GET", at+"77"+query, "")
@@ -23,7 +23,9 @@ func TestDebugProducts(t *testing.T) {
 				}
 				b.must(400, "PUT", at+"1005"+query, `[1]`)
 				a := b.must(200, "PUT", at+"1005"+query, `{"`+first+`":"Neu","a_member":{"of":"a test"}}`)
-				if !strings.Contains(a.body, `"`+first+`":"Neu"`) || !strings.Contains(a.body, "2026-07-01T12:00:00") || !strings.Contains(a.body, `"a_member"`) {
+				if !strings.Contains(a.body, `"`+first+`":"Neu"`) ||
+					!strings.Contains(a.body, "2026-07-01T12:00:00") ||
+					!strings.Contains(a.body, `"a_member"`) {
 					t.Errorf("changed to %s", a.body)
 				}
 				b.must(204, "DELETE", at+"1005"+query, "")
@@ -38,7 +40,8 @@ func TestDebugProducts(t *testing.T) {
 				}
 			}
 			b.must(404, "GET", "/debug/fruits?provider="+name, "")
-			if a := b.must(200, "GET", "/debug/orders?provider="+name, ""); strings.Count(a.body, "5000") != 6 {
+			if a := b.must(200, "GET", "/debug/orders?provider="+name, ""); strings.Count(a.body,
+				"5000") != 6 {
 				t.Errorf("orders %s", a.body)
 			}
 		})
@@ -47,9 +50,12 @@ func TestDebugProducts(t *testing.T) {
 
 func TestDebugVariantsAreLaidOver(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	a := b.must(200, "PUT", "/debug/products/1001", `{"variants":[{"id":100101,"price":"1.00"},{"price":"2.00"}],"updated_at":"2025-01-01T00:00:00+0000"}`)
-	for _, want := range []string{`"id":100101`, `"price":"1.00"`, `"sku":"SKU-1001-1"`, `"price":"2.00"`, `"id":100107`, `2025-01-01T00:00:00+0000`} {
+	b := newHarness(t)
+	a := b.must(200, "PUT", "/debug/products/1001",
+		`{"variants":[{"id":100101,"price":"1.00"},{"price":"2.00"}],`+
+			`"updated_at":"2025-01-01T00:00:00+0000"}`)
+	for _, want := range []string{`"id":100101`, `"price":"1.00"`, `"sku":"SKU-1001-1"`, `"price":"2.00"`,
+		`"id":100107`, `2025-01-01T00:00:00+0000`} {
 		if !strings.Contains(a.body, want) {
 			t.Errorf("no %s in %s", want, a.body)
 		}
@@ -57,7 +63,8 @@ func TestDebugVariantsAreLaidOver(t *testing.T) {
 	if strings.Contains(a.body, `"id":100102`) {
 		t.Errorf("a variant that was not sent is still there: %s", a.body)
 	}
-	if a := b.must(200, "PUT", "/debug/products/1001", `{"variants":null}`); !strings.Contains(a.body, `"variants":null`) {
+	if a := b.must(200, "PUT", "/debug/products/1001", `{"variants":null}`); !strings.Contains(a.body,
+		`"variants":null`) {
 		t.Errorf("null is not kept: %s", a.body)
 	}
 	b.must(400, "PUT", "/debug/products/1001", `{"variants":[null]}`)
@@ -65,9 +72,10 @@ func TestDebugVariantsAreLaidOver(t *testing.T) {
 
 func TestDebugReachesEveryStoreThatWasSeen(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newHarness(t)
 	name := func(store string) string {
-		return b.must(200, "GET", "/tiendanube/v1/"+store+"/products/1001?fields=name", "", tiendanubeAuth()...).body
+		return b.must(200, "GET", "/tiendanube/v1/"+store+"/products/1001?fields=name", "",
+			tiendanubeAuth()...).body
 	}
 	if name("1") == name("2") {
 		t.Error("two stores have the same product")
@@ -87,10 +95,11 @@ func TestDebugReachesEveryStoreThatWasSeen(t *testing.T) {
 
 func TestDebugBehaviour(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newHarness(t)
 	behave := func(body string) { b.must(204, "POST", "/debug/behaviour", body) }
 	get := func() answer { return b.call("GET", tiendanubeAPI+"/store", "", tiendanubeAuth()...) }
-	for _, wrong := range []string{`{`, `{"app":{}}`, `{"api":{"status":99}}`, `{"api":{"answer":"cake"}}`, `{"api":{"times":-1}}`} {
+	for _, wrong := range []string{`{`, `{"app":{}}`, `{"api":{"status":99}}`, `{"api":{"answer":"cake"}}`,
+		`{"api":{"times":-1}}`} {
 		b.must(400, "POST", "/debug/behaviour", wrong)
 	}
 	behave(`{"api":{"status":429,"retry_after":3,"times":2}}`)
@@ -136,7 +145,7 @@ func TestDebugBehaviour(t *testing.T) {
 
 func TestDebugStates(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newHarness(t)
 	get := func(token string, status int) {
 		t.Helper()
 		b.must(status, "GET", tiendanubeAPI+"/store", "", "Authentication", "bearer "+token)
@@ -156,10 +165,12 @@ func TestDebugStates(t *testing.T) {
 
 func TestDebugWebhooksRepeatForgeAndWait(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newHarness(t)
 	in := newInbox(t)
-	b.must(201, "POST", tiendanubeAPI+"/webhooks", `{"event":"product/updated","url":"`+in.url+`/h"}`, tiendanubeAuth()...)
-	for _, wrong := range []string{`{}`, `{"topic":"product/updated","repeat":-1}`, `{"topic":"product/updated","forge":"x"}`, `{"topic":"product/updated","x":1}`} {
+	b.must(201, "POST", tiendanubeAPI+"/webhooks", `{"event":"product/updated","url":"`+in.url+`/h"}`,
+		tiendanubeAuth()...)
+	for _, wrong := range []string{`{}`, `{"topic":"product/updated","repeat":-1}`,
+		`{"topic":"product/updated","forge":"x"}`, `{"topic":"product/updated","x":1}`} {
 		b.must(400, "POST", "/debug/webhooks", wrong)
 	}
 	send := func(options string) {
@@ -191,17 +202,21 @@ func TestDebugWebhooksRepeatForgeAndWait(t *testing.T) {
 
 func TestDeliveriesAreTriedAgain(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *Config) { c.Retries = []time.Duration{0, time.Millisecond} })
+	b := newHarness(t, func(c *Config) { c.Retries = []time.Duration{0, time.Millisecond} })
 	in := newInbox(t, 500, 503, 200, 401)
-	b.must(201, "POST", tiendanubeAPI+"/webhooks", `{"event":"product/updated","url":"`+in.url+`/h"}`, tiendanubeAuth()...)
-	if a := b.must(202, "POST", "/debug/webhooks", `{"topic":"product/updated","external_id":"1001"}`); !strings.Contains(a.body, `"status":500`) {
+	b.must(201, "POST", tiendanubeAPI+"/webhooks", `{"event":"product/updated","url":"`+in.url+`/h"}`,
+		tiendanubeAuth()...)
+	if a := b.must(202, "POST", "/debug/webhooks",
+		`{"topic":"product/updated","external_id":"1001"}`); !strings.Contains(a.body, `"status":500`) {
 		t.Errorf("the first attempt: %s", a.body)
 	}
 	got := in.wait(3)
-	if got[0].body != got[2].body || got[0].header.Get("X-Linkedstore-Hmac-Sha256") != got[2].header.Get("X-Linkedstore-Hmac-Sha256") {
+	if got[0].body != got[2].body ||
+		got[0].header.Get("X-Linkedstore-Hmac-Sha256") != got[2].header.Get("X-Linkedstore-Hmac-Sha256") {
 		t.Errorf("tried again with another body: %+v", got)
 	}
-	b.must(202, "POST", "/debug/webhooks", `{"topic":"product/updated","external_id":"1001","forge":true}`) // is refused, and not tried again
+	b.must(202, "POST", "/debug/webhooks",
+		`{"topic":"product/updated","external_id":"1001","forge":true}`) // is refused, and not tried again
 	b.must(202, "POST", "/debug/webhooks", `{"topic":"product/updated","external_id":"1001"}`)
 	if got := in.wait(2); len(got) != 5 {
 		t.Errorf("%d deliveries", len(got))
@@ -211,13 +226,15 @@ func TestDeliveriesAreTriedAgain(t *testing.T) {
 func TestAReceiverStandsInForTheRegisteredHost(t *testing.T) {
 	t.Parallel()
 	in := newInbox(t)
-	b := newBench(t, func(c *Config) { c.Receiver, c.StrictURLs = in.url+"/local/", true })
-	b.must(201, "POST", tiendanubeAPI+"/webhooks", `{"event":"product/updated","url":"https://hooks.example/tiendanube/whe_1"}`, tiendanubeAuth()...)
+	b := newHarness(t, func(c *Config) { c.Receiver, c.StrictURLs = in.url+"/local/", true })
+	b.must(201, "POST", tiendanubeAPI+"/webhooks",
+		`{"event":"product/updated","url":"https://hooks.example/tiendanube/whe_1"}`, tiendanubeAuth()...)
 	b.must(202, "POST", "/debug/webhooks", `{"topic":"product/updated","external_id":"1001"}`)
 	if got := in.all(); len(got) != 1 || got[0].path != "/local/tiendanube/whe_1" {
 		t.Errorf("delivered %+v", got)
 	}
-	if a := b.must(200, "GET", "/debug/subscriptions", ""); !strings.Contains(a.body, `"topic":"product/updated","url":"https://hooks.example/tiendanube/whe_1"`) {
+	if a := b.must(200, "GET", "/debug/subscriptions", ""); !strings.Contains(a.body,
+		`"topic":"product/updated","url":"https://hooks.example/tiendanube/whe_1"`) {
 		t.Errorf("subscriptions %s", a.body)
 	}
 }

@@ -1,9 +1,11 @@
-// Package fake puts the fakes of the platforms behind one handler: the APIs at /tiendanube/…, /shopify/{shop}/… and
-// /woocommerce/{store}/…, the debug routes at the root and below each provider, and the receiver that forwards deliveries to the
-// internal surface. It owns what a person or a test may ask of a provider's stores; every store whose access token begins with
-// `demo-` is known, made on first sight from the seed. It is for the local stack and for tests: nothing in it is guarded.
+// Package fake puts the fakes of the platforms behind one handler: the APIs at /tiendanube/…,
+// /shopify/{shop}/… and /woocommerce/{store}/…, the debug routes at the root and below each provider, and the
+// receiver that forwards webhooks to control. A call whose access token begins with `demo-` opens a store,
+// which is generated from the seed on first sight. The debug routes need no token: the fakes are for the
+// local stack and for tests.
 //
-// Base URLs: /tiendanube/2025-03/{store}, /shopify/{shop}/admin/api/{version}/graphql.json and /woocommerce/{store}/wp-json/wc/v3.
+// Base URLs: /tiendanube/2025-03/{store}, /shopify/{shop}/admin/api/{version}/graphql.json and
+// /woocommerce/{store}/wp-json/wc/v3.
 package fake
 
 import (
@@ -31,15 +33,15 @@ type Config struct {
 	AppSecret   string
 	FirstStores map[string]string // by provider: the store that is there before any call
 	Unthrottled bool              // no rate limits
-	Plan        int               // a plan of so many times the calls; 0 is the cheapest
-	StrictURLs  bool              // delivery URLs must be what the real providers take: https, and no host of one's own
-	Receiver    string            // deliveries go to this base and the path of the registered URL; "": to the registered URL
+	Plan        int               // multiplies the rate limits; 0 is 1
+	StrictURLs  bool              // webhook URLs must be https and no local host, as at the real providers
+	Receiver    string            // base URL that replaces that of registered webhook URLs; "": none
 	Forward     *forward.Config   // nil: no receiver at /hooks/
 	Now         func() time.Time  // nil: time.Now
-	Retries     []time.Duration   // nil: the providers' own waits between attempts at a delivery
+	Retries     []time.Duration   // waits between attempts at a webhook; nil: the providers' own
 }
 
-// What a config without them gets.
+// The defaults.
 const (
 	DefaultProducts  = 2000
 	DefaultOrders    = 40
@@ -49,7 +51,7 @@ const (
 	DefaultAppSecret = "demo-app-secret"
 )
 
-// Names of the providers, as operation 5 has them.
+// Names of the providers, as control has them.
 const (
 	Tiendanube  = "tiendanube"
 	Shopify     = "shopify"
@@ -61,13 +63,13 @@ type provider interface {
 	http.Handler
 	Stores() []string
 	IDs(store, kind string) ([]int64, error)
-	Show(store, kind, id string) (json.RawMessage, error)
-	Change(store, kind, id string, patch []byte) (created bool, err error)
-	Remove(store, kind, id string) error
-	Announce(store, topic, id string, o hooks.Options) ([]hooks.Delivery, error)
+	Get(store, kind, id string) (json.RawMessage, error)
+	Patch(store, kind, id string, patch []byte) (created bool, err error)
+	Delete(store, kind, id string) error
+	SendWebhook(store, topic, id string, o hooks.Options) ([]hooks.Delivery, error)
 	Subscriptions(store string) []hooks.Hook
 	SetState(store string, s stores.State)
-	Behave(b behaviour.Behaviour)
+	SetBehaviour(b behaviour.Behaviour)
 }
 
 // Server is the fakes of all platforms.
@@ -101,8 +103,9 @@ func New(c Config) *Server {
 
 func (c Config) stores(sender *hooks.Sender) stores.Config {
 	out := stores.Config{
-		Seed: c.Seed, Products: c.Products, Orders: c.Orders, AppSecret: c.AppSecret, StrictURLs: c.StrictURLs, Unthrottled: c.Unthrottled, Plan: c.Plan,
-		Sender: sender, Now: c.Now, Retries: c.Retries,
+		Seed: c.Seed, Products: c.Products, Orders: c.Orders, AppSecret: c.AppSecret,
+		StrictURLs:  c.StrictURLs,
+		Unthrottled: c.Unthrottled, Plan: c.Plan, Sender: sender, Now: c.Now, Retries: c.Retries,
 	}
 	if out.Products == 0 {
 		out.Products = DefaultProducts
@@ -122,7 +125,7 @@ func (c Config) stores(sender *hooks.Sender) stores.Config {
 	return out
 }
 
-// Close ends deliveries that wait or are under way.
+// Close cancels pending and running deliveries of webhooks.
 func (s *Server) Close() { s.sender.Close() }
 
 // Handler serves everything.

@@ -1,6 +1,7 @@
-// Package forward is the public receiver that providers deliver webhooks to, as a platform connector runs one: it hands the raw bytes
-// to operation 12 of the internal surface and passes the answer's status back. It checks no signature and reads no body; it answers
-// the unsigned ping that WooCommerce sends at a registration, because that provider wants exactly 200.
+// Package forward is the public receiver that providers send webhooks to, as a platform connector runs one.
+// It hands the raw bytes to control's webhook route and passes the status of the answer back. It checks no
+// signature and reads no body. It answers the unsigned ping that WooCommerce sends at a registration with the
+// 200 that WooCommerce wants.
 package forward
 
 import (
@@ -11,24 +12,22 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"time"
 )
 
 // Config of a receiver.
 type Config struct {
-	// Control is the base URL of the internal surface, without a trailing slash.
+	// Control is the base URL of control, without a trailing slash.
 	Control string
 	// Tokens are the connector principals' tokens by provider.
 	Tokens map[string]string
 }
 
-// Receiver takes deliveries at any path that ends with /{provider}/{endpoint_id}.
+// Receiver takes webhooks at any path that ends with /{provider}/{endpoint_id}.
 type Receiver struct {
 	config Config
 	client *http.Client
 	ping   *regexp.Regexp
-	pings  atomic.Int64
 }
 
 const maxBody = 5 << 20
@@ -42,24 +41,25 @@ func New(c Config) *Receiver {
 	return &Receiver{config: c, client: client, ping: regexp.MustCompile(`^webhook_id=[0-9]+$`)}
 }
 
-// Pings is how many registrations were greeted.
-func (f *Receiver) Pings() int64 { return f.pings.Load() }
-
-// headers are where each provider puts what the internal surface takes under its own names. The first that is there counts.
+// headers are where each provider puts what the internal surface takes under its own names. The first that is
+// there counts.
 func headers(provider string) (signature, topic, delivery, triggered []string) {
 	switch provider {
 	case "tiendanube":
 		return []string{"X-Linkedstore-Hmac-Sha256"}, nil, nil, nil
 	case "shopify":
-		return []string{"X-Shopify-Hmac-Sha256", "Shopify-Hmac-Sha256"}, []string{"X-Shopify-Topic", "Shopify-Topic"},
-			[]string{"X-Shopify-Event-Id", "Shopify-Event-Id"}, []string{"X-Shopify-Triggered-At", "Shopify-Triggered-At"}
+		return []string{"X-Shopify-Hmac-Sha256", "Shopify-Hmac-Sha256"},
+			[]string{"X-Shopify-Topic", "Shopify-Topic"},
+			[]string{"X-Shopify-Event-Id", "Shopify-Event-Id"},
+			[]string{"X-Shopify-Triggered-At", "Shopify-Triggered-At"}
 	case "woocommerce":
-		return []string{"X-Wc-Webhook-Signature"}, []string{"X-Wc-Webhook-Topic"}, []string{"X-Wc-Webhook-Delivery-Id"}, nil
+		return []string{"X-Wc-Webhook-Signature"}, []string{"X-Wc-Webhook-Topic"},
+			[]string{"X-Wc-Webhook-Delivery-Id"}, nil
 	}
 	return nil, nil, nil, nil
 }
 
-// ServeHTTP forwards one delivery.
+// ServeHTTP forwards one webhook.
 func (f *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	provider, endpoint, ok := lastTwo(r.URL.Path)
 	token := f.config.Tokens[provider]
@@ -81,18 +81,21 @@ func (f *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	signed := first(r.Header, signature) != ""
 	switch {
 	case provider == "woocommerce" && !signed && f.ping.Match(body):
-		f.pings.Add(1)
 		w.WriteHeader(http.StatusOK)
 	case !signed:
 		w.WriteHeader(http.StatusUnauthorized)
 	default:
-		f.hand(w, r, provider, endpoint, token, body)
+		f.forward(w, r, provider, endpoint, token, body)
 	}
 }
 
-// hand gives a delivery to operation 12. What it answers, the provider gets; when it cannot be reached the provider is to try again.
-func (f *Receiver) hand(w http.ResponseWriter, r *http.Request, provider, endpoint, token string, body []byte) {
-	target := fmt.Sprintf("%s/internal/v1/webhooks/%s/%s", f.config.Control, url.PathEscape(provider), url.PathEscape(endpoint))
+// forward sends a webhook to control and answers with the status of its answer, or 502 when there is none, so
+// that the provider tries again.
+func (f *Receiver) forward(
+	w http.ResponseWriter, r *http.Request, provider, endpoint, token string, body []byte,
+) {
+	target := fmt.Sprintf("%s/internal/v1/webhooks/%s/%s", f.config.Control, url.PathEscape(provider),
+		url.PathEscape(endpoint))
 	out, err := http.NewRequestWithContext(r.Context(), http.MethodPost, target, bytes.NewReader(body))
 	if err != nil {
 		w.WriteHeader(http.StatusBadGateway)
@@ -102,7 +105,8 @@ func (f *Receiver) hand(w http.ResponseWriter, r *http.Request, provider, endpoi
 	out.Header.Set("Content-Type", "application/octet-stream")
 	signature, topic, delivery, triggered := headers(provider)
 	for name, from := range map[string][]string{
-		"X-Provider-Signature": signature, "X-Provider-Topic": topic, "X-Provider-Delivery-Id": delivery, "X-Provider-Triggered-At": triggered,
+		"X-Provider-Signature": signature, "X-Provider-Topic": topic, "X-Provider-Delivery-Id": delivery,
+		"X-Provider-Triggered-At": triggered,
 	} {
 		if value := first(r.Header, from); value != "" {
 			out.Header.Set(name, value)
@@ -113,7 +117,7 @@ func (f *Receiver) hand(w http.ResponseWriter, r *http.Request, provider, endpoi
 		w.WriteHeader(http.StatusBadGateway)
 		return
 	}
-	_ = res.Body.Close() // a provider reads no problem document
+	_ = res.Body.Close() // providers read no bodies
 	if after := res.Header.Get("Retry-After"); after != "" {
 		w.Header().Set("Retry-After", after)
 	}

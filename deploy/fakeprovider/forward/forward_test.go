@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// seen is what the internal surface got.
+// seen is a request that control got.
 type seen struct {
 	path, body string
 	header     http.Header
@@ -24,7 +24,8 @@ func newReceiver(t *testing.T, status int) (receiver *Receiver, got *[]seen) {
 		w.WriteHeader(status)
 	}))
 	t.Cleanup(control.Close)
-	return New(Config{Control: control.URL, Tokens: map[string]string{"tiendanube": "tn", "shopify": "sh", "woocommerce": "wc"}}), got
+	return New(Config{Control: control.URL,
+		Tokens: map[string]string{"tiendanube": "tn", "shopify": "sh", "woocommerce": "wc"}}), got
 }
 
 func deliver(f *Receiver, method, path, body string, headers ...string) *httptest.ResponseRecorder {
@@ -47,7 +48,8 @@ func TestForwardsAsAConnectorDoes(t *testing.T) {
 			for name, value := range sent {
 				headers = append(headers, name, value)
 			}
-			if w := deliver(receiver, "POST", "/hooks/"+provider+"/whe_1", "raw \x00 bytes\n", headers...); w.Code != 202 || w.Body.Len() != 0 {
+			if w := deliver(receiver, "POST", "/hooks/"+provider+"/whe_1", "raw \x00 bytes\n",
+				headers...); w.Code != 202 || w.Body.Len() != 0 {
 				t.Fatalf("answered %d %s", w.Code, w.Body)
 			}
 			one := (*got)[0]
@@ -55,20 +57,26 @@ func TestForwardsAsAConnectorDoes(t *testing.T) {
 				t.Errorf("forwarded %+v", one)
 			}
 			want["Authorization"], want["Content-Type"] = "Bearer "+token, "application/octet-stream"
-			for _, name := range []string{"Authorization", "Content-Type", "X-Provider-Signature", "X-Provider-Topic", "X-Provider-Delivery-Id", "X-Provider-Triggered-At"} {
+			for _, name := range []string{"Authorization", "Content-Type", "X-Provider-Signature",
+				"X-Provider-Topic", "X-Provider-Delivery-Id", "X-Provider-Triggered-At"} {
 				if one.header.Get(name) != want[name] {
 					t.Errorf("%s is %q, want %q", name, one.header.Get(name), want[name])
 				}
 			}
 		})
 	}
-	f("tiendanube", "tn", map[string]string{"x-linkedstore-hmac-sha256": "ab"}, map[string]string{"X-Provider-Signature": "ab"})
+	f("tiendanube", "tn", map[string]string{"x-linkedstore-hmac-sha256": "ab"},
+		map[string]string{"X-Provider-Signature": "ab"})
 	f("shopify", "sh",
-		map[string]string{"X-Shopify-Hmac-Sha256": "c=", "X-Shopify-Topic": "products/update", "X-Shopify-Event-Id": "e", "X-Shopify-Triggered-At": "t"},
-		map[string]string{"X-Provider-Signature": "c=", "X-Provider-Topic": "products/update", "X-Provider-Delivery-Id": "e", "X-Provider-Triggered-At": "t"})
+		map[string]string{"X-Shopify-Hmac-Sha256": "c=", "X-Shopify-Topic": "products/update",
+			"X-Shopify-Event-Id": "e", "X-Shopify-Triggered-At": "t"},
+		map[string]string{"X-Provider-Signature": "c=", "X-Provider-Topic": "products/update",
+			"X-Provider-Delivery-Id": "e", "X-Provider-Triggered-At": "t"})
 	f("woocommerce", "wc",
-		map[string]string{"X-WC-Webhook-Signature": "d=", "X-WC-Webhook-Topic": "product.updated", "X-WC-Webhook-Delivery-ID": "i"},
-		map[string]string{"X-Provider-Signature": "d=", "X-Provider-Topic": "product.updated", "X-Provider-Delivery-Id": "i"})
+		map[string]string{"X-WC-Webhook-Signature": "d=", "X-WC-Webhook-Topic": "product.updated",
+			"X-WC-Webhook-Delivery-ID": "i"},
+		map[string]string{"X-Provider-Signature": "d=", "X-Provider-Topic": "product.updated",
+			"X-Provider-Delivery-Id": "i"})
 }
 
 func TestAnswersOfItsOwn(t *testing.T) {
@@ -88,9 +96,10 @@ func TestAnswersOfItsOwn(t *testing.T) {
 	f("unknown provider", 404, "POST", "/hooks/vtex/whe_1", "{}")
 	f("short path", 404, "POST", "/hooks", "{}")
 	f("method", 405, "GET", "/hooks/shopify/whe_1", "")
-	f("too large", 413, "POST", "/hooks/shopify/whe_1", strings.Repeat("x", 5<<20+1), "X-Shopify-Hmac-Sha256", "a")
-	if len(*got) != 0 || receiver.Pings() != 1 {
-		t.Errorf("forwarded %d, pings %d", len(*got), receiver.Pings())
+	f("too large", 413, "POST", "/hooks/shopify/whe_1", strings.Repeat("x", 5<<20+1), "X-Shopify-Hmac-Sha256",
+		"a")
+	if len(*got) != 0 {
+		t.Errorf("forwarded %d", len(*got))
 	}
 }
 
@@ -104,7 +113,8 @@ func TestPassesTheAnswerBack(t *testing.T) {
 		}
 	}
 	gone := New(Config{Control: "http://127.0.0.1:1", Tokens: map[string]string{"tiendanube": "tn"}})
-	if w := deliver(gone, "POST", "/tiendanube/whe_1", "{}", "X-Linkedstore-Hmac-Sha256", "a"); w.Code != 502 {
+	if w := deliver(gone, "POST", "/tiendanube/whe_1", "{}", "X-Linkedstore-Hmac-Sha256",
+		"a"); w.Code != 502 {
 		t.Errorf("answered %d", w.Code)
 	}
 }

@@ -3,11 +3,14 @@ package hooks
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
 	"time"
+
+	"storefront.internal/shared/backoff"
 )
 
 // Policy is how a provider delivers.
@@ -15,15 +18,15 @@ type Policy struct {
 	Timeout time.Duration
 	Retries []time.Duration // before each further attempt
 	OK      func(status int) bool
-	// Failed is told when the last attempt failed, with the failed deliveries in a row.
+	// Failed is called when the last attempt failed, with the number of failed deliveries in a row.
 	Failed func(s *Set, id int64, inARow int)
 }
 
-// Options are the liberties that a debug request takes.
+// Options are what a debug request may change of a delivery.
 type Options struct {
 	Repeat  int    // so many deliveries of the same body; 0 is 1
-	Forge   string // "": honest; see Forge* below
-	DelayMS int    // waits before the first; so a later one may overtake
+	Forge   string // "": genuine; see Forge* below
+	DelayMS int    // before the first one, so that a later one may overtake it
 }
 
 // What can be wrong with a delivery.
@@ -33,13 +36,14 @@ const (
 	ForgeMissing   = "missing"   // no signature at all
 )
 
-// Message is one delivery as it leaves: Sign answers the headers of a body under a secret.
+// Message is what a provider sends to a subscription.
 type Message struct {
-	Hook            Hook
-	Secret          string
-	Body            []byte
-	Sign            func(secret string, body []byte) http.Header
-	SignatureHeader string
+	Header           http.Header
+	Body             []byte
+	Secret           string
+	Sign             func(secret string, body []byte) string
+	SignatureHeader  string
+	DeliveryIDHeader string // gets an id of each attempt; "": none
 }
 
 // Delivery is one attempt and what the receiver answered.
@@ -59,62 +63,59 @@ type Sender struct {
 	work     sync.WaitGroup
 }
 
-// NewSender makes a sender. With a receiver ("http://host:port/prefix") the path of a subscription's URL is delivered there.
+// NewSender makes a sender. With a receiver ("http://host:port/prefix") a webhook goes to the receiver and
+// the path of the subscription's URL.
 func NewSender(receiver string) *Sender {
 	base, stop := context.WithCancel(context.Background())
-	transport := &http.Transport{Proxy: nil, MaxIdleConnsPerHost: 8, IdleConnTimeout: 10 * time.Second}
-	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{
+		Transport:     &http.Transport{Proxy: nil, MaxIdleConnsPerHost: 8, IdleConnTimeout: 10 * time.Second},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	return &Sender{client: client, receiver: strings.TrimSuffix(receiver, "/"), base: base, stop: stop}
 }
 
-// Close ends what waits and what is under way.
+// Close cancels pending retries and running attempts.
 func (s *Sender) Close() {
 	s.stop()
 	s.work.Wait()
 	s.client.CloseIdleConnections()
 }
 
-// Send delivers one message. Without a delay it answers what each first attempt came to; with one it answers nothing and works in the
-// background. Retries are always made in the background.
-func (s *Sender) Send(set *Set, p Policy, m Message, o Options) []Delivery {
+// Send delivers one message. Without a delay it returns the outcome of each first attempt; with one it
+// returns nothing and works in the background. Retries are always made in the background.
+func (s *Sender) Send(set *Set, p Policy, h Hook, m Message, o Options) []Delivery {
 	times := max(o.Repeat, 1)
 	if o.DelayMS > 0 {
 		s.background(time.Duration(o.DelayMS)*time.Millisecond, func() {
 			for range times {
-				s.first(set, p, m, o)
+				s.attempt(set, p, h, m, o, 0)
 			}
 		})
 		return nil
 	}
 	sent := make([]Delivery, 0, times)
 	for range times {
-		sent = append(sent, s.first(set, p, m, o))
+		sent = append(sent, s.attempt(set, p, h, m, o, 0))
 	}
 	return sent
 }
 
-func (s *Sender) first(set *Set, p Policy, m Message, o Options) Delivery {
-	d := s.Post(p.Timeout, m.Hook, m.headers(o), m.payload(o))
-	s.settle(set, p, m, o, d, 0)
-	return d
-}
-
-// settle counts the end of a delivery, or has it tried again.
-func (s *Sender) settle(set *Set, p Policy, m Message, o Options, d Delivery, attempt int) {
+// attempt makes one attempt, counts its outcome and schedules the next one.
+func (s *Sender) attempt(set *Set, p Policy, h Hook, m Message, o Options, retry int) Delivery {
+	d := s.Post(p.Timeout, h, m.header(o), m.payload(o))
 	switch {
 	case d.Error == "" && p.OK(d.Status):
-		set.note(m.Hook.ID, true)
-	case o.Forge != "": // nobody repeats a forgery, and the subscription is not to blame
-	case attempt < len(p.Retries):
-		s.background(p.Retries[attempt], func() {
-			s.settle(set, p, m, o, s.Post(p.Timeout, m.Hook, m.headers(o), m.payload(o)), attempt+1)
-		})
+		set.countResult(h.ID, true)
+	case o.Forge != "": // a forgery is not retried, and the subscription is not to blame
+	case retry < len(p.Retries):
+		s.background(p.Retries[retry], func() { s.attempt(set, p, h, m, o, retry+1) })
 	default:
-		failures := set.note(m.Hook.ID, false)
+		failures := set.countResult(h.ID, false)
 		if p.Failed != nil {
-			p.Failed(set, m.Hook.ID, failures)
+			p.Failed(set, h.ID, failures)
 		}
 	}
+	return d
 }
 
 func (s *Sender) background(after time.Duration, do func()) {
@@ -122,24 +123,23 @@ func (s *Sender) background(after time.Duration, do func()) {
 		return
 	}
 	s.work.Go(func() {
-		timer := time.NewTimer(after)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
+		if backoff.Sleep(s.base, after) == nil {
 			do()
-		case <-s.base.Done():
 		}
 	})
 }
 
-func (m Message) headers(o Options) http.Header {
+func (m Message) header(o Options) http.Header {
+	h := m.Header.Clone()
+	if m.DeliveryIDHeader != "" {
+		h.Set(m.DeliveryIDHeader, "wh-"+rand.Text())
+	}
 	secret := m.Secret
 	if o.Forge == ForgeSignature {
 		secret += "-forged"
 	}
-	h := m.Sign(secret, m.Body)
-	if o.Forge == ForgeMissing {
-		h.Del(m.SignatureHeader)
+	if o.Forge != ForgeMissing {
+		h.Set(m.SignatureHeader, m.Sign(secret, m.Body))
 	}
 	return h
 }

@@ -1,5 +1,6 @@
-// Package hooks is a provider's webhooks: the subscriptions of a store, and the sender that signs, repeats, delays and forges. Topics,
-// headers and bodies are each provider's own; what a failed delivery leads to is a policy that the provider gives.
+// Package hooks is a provider's webhooks: the subscriptions of a store, and the sender that signs, repeats,
+// delays and forges. Topics, headers and bodies are each provider's own, and so is the policy for failed
+// deliveries.
 package hooks
 
 import (
@@ -36,7 +37,7 @@ func (s *Set) Add(h Hook) Hook {
 	return h
 }
 
-// All answers the hooks that keep wants, oldest first; a nil keep wants all.
+// All returns the hooks for which keep is true, oldest first; a nil keep keeps all.
 func (s *Set) All(keep func(Hook) bool) []Hook {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +50,7 @@ func (s *Set) All(keep func(Hook) bool) []Hook {
 	return all
 }
 
-// Get answers one hook.
+// Get returns one hook.
 func (s *Set) Get(id int64) (Hook, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +60,7 @@ func (s *Set) Get(id int64) (Hook, bool) {
 	return Hook{}, false
 }
 
-// Change edits one hook and answers what it is then.
+// Change edits one hook and returns it as it is then.
 func (s *Set) Change(id int64, edit func(*Hook)) (Hook, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +72,7 @@ func (s *Set) Change(id int64, edit func(*Hook)) (Hook, bool) {
 	return s.hooks[i], true
 }
 
-// Remove takes one hook away.
+// Remove deletes one hook.
 func (s *Set) Remove(id int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,8 +87,8 @@ func (s *Set) find(id int64) int {
 	return slices.IndexFunc(s.hooks, func(h Hook) bool { return h.ID == id })
 }
 
-// note counts a delivery's end and answers the failures in a row.
-func (s *Set) note(id int64, ok bool) int {
+// countResult counts the outcome of a delivery and returns the number of failures in a row.
+func (s *Set) countResult(id int64, ok bool) int {
 	h, _ := s.Change(id, func(h *Hook) {
 		h.failures++
 		if ok {

@@ -23,8 +23,8 @@ func mac(secret string, body []byte) []byte {
 	return m.Sum(nil)
 }
 
-// URLFault says what is wrong with a delivery URL, "" when nothing is. Strict is what the providers ask for in the world: https, and
-// no host of one's own machine. Otherwise plain HTTP will do, so that a local stack can receive.
+// URLFault returns what is wrong with a webhook URL, "" when nothing is. strict is the real providers' rule:
+// https and no local host. Otherwise plain HTTP is taken too, so that a local stack can receive.
 func URLFault(text string, strict bool, forbidden ...string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {

@@ -10,83 +10,62 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
-// bulkOperation goes CREATED → RUNNING → COMPLETED, one step each time that it is looked at, so that a caller has to wait and a test
-// has not. What it exports is the shop as it was at the start: what changes meanwhile is newer. The file is written in the background,
-// whether anybody looks or not.
+// bulkOperation goes CREATED → RUNNING → COMPLETED, one step each time that it is read, so that a caller has
+// to wait and a test has not. It exports the shop as it was at the start. The file is written in the
+// background.
 type bulkOperation struct {
-	written   chan struct{} // closed when lines, objects and roots are there
-	id        int64
-	query     string
-	status    string
-	grouped   bool
-	created   time.Time
-	completed time.Time
-	objects   int
-	roots     int
-	lines     []byte
-	op        *ast.OperationDefinition
+	written chan struct{} // closed when lines, objects and roots are set
+	id      int64
+	status  string
+	created time.Time
+	objects int
+	roots   int
+	lines   []byte
+	list    *ast.Field // the connection that is exported
 }
 
 const (
 	created   = "CREATED"
 	running   = "RUNNING"
 	completed = "COMPLETED"
-	canceled  = "CANCELED"
+
+	atOnce     = 5               // running exports of a shop
+	shortest   = 3 * time.Second // an operation counts as running at least so long
+	readWait   = 2 * time.Second // a read waits so long for the file
+	keptExport = 8               // of a shop; older files are dropped
 )
 
-// shortest is how long an operation counts as under way at least, and glance how long a look waits for the file.
-const (
-	shortest = 3 * time.Second
-	glance   = 2 * time.Second
-)
-
-// open reports an operation that counts toward those that a shop may run.
-func (b *bulkOperation) open(now time.Time) bool {
-	return (b.status == created || b.status == running) && (!b.ended(0) || now.Sub(b.created) < shortest)
-}
-
-// ended reports whether the file is written, after so long a wait.
-func (b *bulkOperation) ended(wait time.Duration) bool {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
+// unfinished reports whether the operation counts toward the limit of a shop.
+func (b *bulkOperation) unfinished(now time.Time) bool {
 	select {
 	case <-b.written:
-		return true
-	case <-timer.C:
-	}
-	select {
-	case <-b.written:
-		return true
+		return b.status != completed && now.Sub(b.created) < shortest
 	default:
-		return false
+		return true
 	}
 }
 
-// look answers an operation as it is, and moves it on.
-func (f *Fake) look(r call, b *bulkOperation) object {
+// read moves an operation on and answers it as it is then.
+func (f *Fake) read(r call, b *bulkOperation) object {
 	f.mu.Lock()
-	status := b.status
+	next, wait := running, b.status == running
 	f.mu.Unlock()
-	ended := status == running && b.ended(glance)
+	if wait {
+		select {
+		case <-b.written:
+			next = completed
+		case <-time.After(readWait):
+		}
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch {
-	case b.status == created:
-		b.status = running
-	case b.status == running && ended:
-		b.status, b.completed = completed, f.config.Now()
+	if b.status != completed {
+		b.status = next
 	}
-	return b.view(r)
-}
-
-func (b *bulkOperation) view(r call) object {
-	out := object{
-		"__typename": "BulkOperation", "id": gid("BulkOperation", b.id), "status": b.status, "errorCode": nil, "createdAt": stamp(b.created),
-		"completedAt": nil, "objectCount": "0", "rootObjectCount": "0", "fileSize": nil, "url": nil, "partialDataUrl": nil, "query": b.query, "type": "QUERY",
-	}
+	out := object{"id": gid("BulkOperation", b.id), "status": b.status, "errorCode": nil, "url": nil,
+		"objectCount": "0", "rootObjectCount": "0"}
 	if b.status == completed {
-		out["completedAt"], out["objectCount"], out["rootObjectCount"] = stamp(b.completed), fmt.Sprint(b.objects), fmt.Sprint(b.roots)
-		out["fileSize"] = fmt.Sprint(len(b.lines))
+		out["objectCount"], out["rootObjectCount"] = fmt.Sprint(b.objects), fmt.Sprint(b.roots)
 		if b.objects > 0 { // an export of nothing has no file
 			out["url"] = fmt.Sprintf("%s/bulk/%d.jsonl", r.base, b.id)
 		}
@@ -97,8 +76,10 @@ func (b *bulkOperation) view(r call) object {
 func (f *Fake) findBulk(shop string, id int64) *bulkOperation {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if at := slices.IndexFunc(f.bulk[shop], func(b *bulkOperation) bool { return b.id == id }); at >= 0 {
-		return f.bulk[shop][at]
+	for _, b := range f.bulk[shop] {
+		if b.id == id {
+			return b
+		}
 	}
 	return nil
 }
@@ -109,149 +90,88 @@ func (f *Fake) bulkByID(r call, id any) (any, error) {
 		return nil, err
 	}
 	if b := f.findBulk(r.store.ID, n); b != nil {
-		return f.look(r, b), nil
+		return f.read(r, b), nil
 	}
 	return nil, nil
 }
 
-func (f *Fake) currentBulk(r call) (any, error) {
-	f.mu.Lock()
-	all := f.bulk[r.store.ID]
-	f.mu.Unlock()
-	if len(all) == 0 {
-		return nil, nil
-	}
-	return f.look(r, all[len(all)-1]), nil
-}
-
-func (f *Fake) bulkOperations(r call) connection {
-	return connection{"BulkOperation", func(map[string]any) ([]entry, error) {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		all := []entry{}
-		for _, b := range f.bulk[r.store.ID] {
-			all = append(all, entry{fmt.Sprintf("%019d", b.id), func() object { return f.look(r, b) }})
-		}
-		return all, nil
-	}}
-}
-
-// atOnce is how many bulk queries a shop may run: one before the version 2026-01, five since.
-func atOnce(version string) int {
-	if version < "2026-01" {
-		return 1
-	}
-	return 5
-}
-
-func bulkFault(code, message string) []object {
-	return []object{{"__typename": "BulkOperationUserError", "code": code, "field": []string{"query"}, "message": message}}
-}
-
 func (f *Fake) runBulk(r call, args map[string]any) object {
-	out := object{"__typename": "BulkOperationRunQueryPayload", "bulkOperation": nil, "userErrors": []object{}}
+	refused := func(code, message string) object {
+		fault := object{"code": code, "field": []string{"query"}, "message": message}
+		return object{"bulkOperation": nil, "userErrors": []object{fault}}
+	}
 	query, _ := args["query"].(string)
-	b, err := f.newBulk(r, query)
+	list, err := f.exported(query)
 	if err != nil {
-		out["userErrors"] = bulkFault("INVALID", err.Error())
-		return out
+		return refused("INVALID", err.Error())
 	}
-	grouped, said := args["groupObjects"].(bool)
-	if b.grouped = grouped; !said {
-		b.grouped = r.version < "2026-01" // the default changed with that version
+	if args["groupObjects"] != true {
+		return refused("INVALID", "this fake writes grouped files only")
 	}
-	f.mu.Lock()
-	open := 0
-	for _, other := range f.bulk[r.store.ID] {
-		if other.open(f.config.Now()) {
-			open++
-		}
-	}
-	f.mu.Unlock()
-	if open >= atOnce(r.version) {
-		out["userErrors"] = bulkFault("OPERATION_IN_PROGRESS", "A bulk query operation for this app and shop is already in progress")
-		return out
-	}
-	frozen := r
-	frozen.store = r.store.Frozen()
-	go func() {
-		f.export(frozen, b)
-		close(b.written)
-	}()
+	now := f.config.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	all := f.bulk[r.store.ID]
+	unfinished := 0
+	for _, other := range all {
+		if other.unfinished(now) {
+			unfinished++
+		}
+	}
+	if unfinished >= atOnce {
+		return refused("OPERATION_IN_PROGRESS", "A bulk query operation for this shop is already in progress")
+	}
 	f.lastBulk++
-	b.id = f.lastBulk
-	f.bulk[r.store.ID] = keepSome(append(f.bulk[r.store.ID], b))
-	out["bulkOperation"] = b.view(r)
-	return out
+	b := &bulkOperation{
+		id:      f.lastBulk,
+		status:  created,
+		created: now,
+		list:    list,
+		written: make(chan struct{}),
+	}
+	f.bulk[r.store.ID] = append(slices.Clone(all[max(0, len(all)+1-keptExport):]), b)
+	go f.export(call{store: r.store.Snapshot()}, b)
+	return object{
+		"bulkOperation": object{"id": gid("BulkOperation", b.id), "status": created},
+		"userErrors":    []object{},
+	}
 }
 
-// keepSome forgets the files of all but the newest operations.
-func keepSome(all []*bulkOperation) []*bulkOperation {
-	const most = 8
-	return all[max(0, len(all)-most):]
-}
-
-// newBulk judges a query by the provider's rules: one list at the top, no more than five in all and none deeper than two below it.
-func (f *Fake) newBulk(r call, query string) (*bulkOperation, error) {
+// exported checks a query by the provider's rules: one connection at the top, at most five in all, and none
+// nested deeper than two.
+func (f *Fake) exported(query string) (*ast.Field, error) {
 	op, _, faults := f.prepare(query, "", nil)
 	if len(faults) > 0 {
 		return nil, faults
 	}
-	lists, depth := connections(op.SelectionSet, 0)
-	switch {
-	case op.Operation != ast.Query || len(op.SelectionSet) != 1 || !isConnection(op.SelectionSet[0]):
-		return nil, errors.New("Bulk queries must contain exactly one connection at the top level") //nolint:staticcheck // the provider's sentence
-	case lists > 5 || depth > 3:
-		return nil, errors.New("Bulk queries cannot contain more than 5 connections, nested no deeper than 2") //nolint:staticcheck // the provider's sentence
+	top, _ := op.SelectionSet[0].(*ast.Field)
+	if op.Operation != ast.Query || len(op.SelectionSet) != 1 || top == nil || !isConnection(top) {
+		return nil, errors.New("bulk queries must contain exactly one connection at the top level")
 	}
-	return &bulkOperation{query: query, status: created, created: f.config.Now(), op: op, written: make(chan struct{})}, nil
+	if lists, depth := connections(op.SelectionSet, 0); lists > 5 || depth > 3 {
+		return nil, errors.New("bulk queries cannot contain more than 5 connections, nested no deeper than 2")
+	}
+	return top, nil
 }
 
-func isConnection(s ast.Selection) bool {
-	f, ok := s.(*ast.Field)
-	return ok && f.Definition != nil && strings.HasSuffix(f.Definition.Type.Name(), "Connection")
+func isConnection(f *ast.Field) bool {
+	return f.Definition != nil && strings.HasSuffix(f.Definition.Type.Name(), "Connection")
 }
 
-// connections counts the lists of a selection and how deep they lie.
+// connections counts the connections of a selection and how deep they are nested.
 func connections(set ast.SelectionSet, depth int) (lists, deepest int) {
 	deepest = depth
 	for _, s := range set {
-		inner, below := ast.SelectionSet(nil), depth
-		switch s := s.(type) {
-		case *ast.Field:
-			inner = s.SelectionSet
-			if isConnection(s) {
-				lists, below = lists+1, depth+1
-			}
-		case *ast.InlineFragment:
-			inner = s.SelectionSet
-		case *ast.FragmentSpread:
-			if s.Definition != nil {
-				inner = s.Definition.SelectionSet
-			}
+		f, ok := s.(*ast.Field)
+		if !ok {
+			continue
 		}
-		n, d := connections(inner, below)
+		below := depth
+		if isConnection(f) {
+			lists, below = lists+1, depth+1
+		}
+		n, d := connections(f.SelectionSet, below)
 		lists, deepest = lists+n, max(deepest, d)
 	}
 	return lists, deepest
-}
-
-func (f *Fake) cancelBulk(r call, args map[string]any) (any, error) {
-	_, n, err := ref(args["id"])
-	if err != nil {
-		return nil, err
-	}
-	out := object{"__typename": "BulkOperationCancelPayload", "bulkOperation": nil, "userErrors": []object{}}
-	b := f.findBulk(r.store.ID, n)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if b == nil || b.status != created && b.status != running {
-		out["userErrors"] = userError("Bulk operation cannot be canceled", "id")
-		return out, nil
-	}
-	b.status = canceled
-	out["bulkOperation"] = b.view(r)
-	return out, nil
 }

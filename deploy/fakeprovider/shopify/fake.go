@@ -1,6 +1,10 @@
-// Package shopify is a fake of the Shopify Admin API: GraphQL over a part of the provider's own schema, with connections and cursors,
-// bulk operations and their JSONL, subscriptions, and a limit by the cost of a query; deliveries are signed in base64 and carry the
-// topic in a header. There is no REST: a new app has none. One language, no tree of collections, prices turned around, as there.
+// Package shopify is a fake of the Shopify Admin API: GraphQL over the part of the provider's schema that the
+// adapter asks for, with connections and cursors, bulk operations and their JSONL files, subscriptions, and a
+// limit by the cost of a query. Webhooks are signed in base64 and carry the topic in a header. There is no
+// REST API: a new app has none. Texts are in one language, collections have no tree, and `price` is what is
+// paid.
+//
+// schema.graphql lists the fields; queries.go and graph.go answer them.
 package shopify
 
 import (
@@ -13,8 +17,6 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"storefront.internal/deploy/fakeprovider/bucket"
-	"storefront.internal/deploy/fakeprovider/catalogue"
-	"storefront.internal/deploy/fakeprovider/docs"
 	"storefront.internal/deploy/fakeprovider/hooks"
 	"storefront.internal/deploy/fakeprovider/stores"
 )
@@ -28,7 +30,7 @@ const (
 	Language = "en"
 )
 
-// A standard plan: points that a shop can hold, and that come back each second.
+// The standard plan: the points that a shop can hold, and those that come back each second.
 const (
 	points  = 2000
 	restore = 100
@@ -36,53 +38,45 @@ const (
 
 // Fake is the provider.
 type Fake struct {
-	*stores.Keeper
+	*stores.Registry
 	config stores.Config
 	schema *ast.Schema
 	api    http.Handler
 	policy hooks.Policy
 
-	mu       sync.Mutex
-	bulk     map[string][]*bulkOperation // by shop, oldest first
-	lastBulk int64
-	throttle int // answers about too great a cost, of which the status alternates
+	mu        sync.Mutex
+	bulk      map[string][]*bulkOperation // by shop, oldest first
+	lastBulk  int64
+	throttled int // throttled answers so far; their status alternates
 }
 
 // New makes the provider with its first store.
 func New(c stores.Config) *Fake {
-	f := &Fake{config: c, bulk: map[string][]*bulkOperation{}, schema: gqlparser.MustLoadSchema(&ast.Source{Name: "admin", Input: schemaText})}
-	f.Keeper = stores.NewKeeper(c, shopName, f.open)
-	f.api = f.Conduct.Wrap(f.routes(), refuse)
+	f := &Fake{config: c, bulk: map[string][]*bulkOperation{}}
+	f.schema = gqlparser.MustLoadSchema(&ast.Source{Name: "admin", Input: schemaText})
+	f.Registry = stores.NewRegistry(c, shopName, func(id string) *stores.Store {
+		return c.Open(
+			id,
+			bucket.New(c.Scaled(points), c.Scaled(restore), c.Unthrottled, c.Now),
+			stores.Format{
+				Product: productJSON, Category: collectionJSON, Order: orderJSON,
+				UpdatedAt: "updated_at", FormatTime: formatTime, ParseTime: parseTime,
+				Lists: []string{"variants"},
+			},
+		)
+	})
+	f.api = f.Faults.Wrap(f.routes(), refuse)
 	f.policy = hooks.Policy{
 		Timeout: 5 * time.Second, Retries: c.Retries,
 		OK:     func(status int) bool { return status >= 200 && status < 300 },
 		Failed: func(set *hooks.Set, id int64, _ int) { set.Remove(id) },
 	}
-	if c.Retries == nil { // eight within four hours; then the subscription is gone
-		f.policy.Retries = []time.Duration{
-			10 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour, time.Hour, time.Hour,
-		}
+	if c.Retries == nil { // eight within four hours; then the subscription is removed
+		f.policy.Retries = []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute,
+			30 * time.Minute, time.Hour, time.Hour, time.Hour}
 	}
 	return f
 }
 
-func (f *Fake) open(id string) *stores.Store {
-	source := catalogue.New(f.config.Seed+stores.Spread(id), f.config.Products)
-	table := func(first, count int, make func(*catalogue.Source, int64) []byte) *docs.Table {
-		return docs.NewTable(docs.Base{
-			First: int64(first), Count: count, Updated: source.Updated, JSON: func(id int64) []byte { return make(source, id) },
-			Stamps: []string{"updated_at"}, Format: stamp, Parse: parseStamp, Lists: []string{"variants"},
-		})
-	}
-	return &stores.Store{
-		ID: id, Bucket: bucket.New(f.config.Grants(points), f.config.Grants(restore), f.config.Unthrottled, f.config.Now),
-		Tables: map[string]*docs.Table{
-			stores.Products:   table(catalogue.FirstProduct, f.config.Products, productJSON),
-			stores.Categories: table(catalogue.FirstCategory, f.config.Categories, collectionJSON),
-			stores.Orders:     table(catalogue.FirstOrder, f.config.Orders, orderJSON),
-		},
-	}
-}
-
-// ServeHTTP serves the API: /{shop}/admin/api/{version}/graphql.json, and the files of bulk operations.
+// ServeHTTP serves /{shop}/admin/api/{version}/graphql.json and the files of bulk operations.
 func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.api.ServeHTTP(w, r) }

@@ -2,176 +2,117 @@ package shopify
 
 import (
 	"encoding/json"
-	"strconv"
 	"strings"
 
 	"storefront.internal/deploy/fakeprovider/docs"
 	"storefront.internal/deploy/fakeprovider/stores"
 )
 
-// view makes the objects of one shop.
-type view struct {
-	store *stores.Store
-}
+// view makes the GraphQL objects of one shop from its documents. Members that a test put there and that do
+// not fit stay empty.
+type view struct{ store *stores.Store }
+
+func (v view) site() string { return "https://" + v.store.ID + ".myshopify.com" }
 
 func (v view) product(d docs.Doc) object {
 	var p product
-	_ = json.Unmarshal(d.JSON, &p) // what a test put there and does not fit stays empty
-	total := 0
+	_ = json.Unmarshal(d.JSON, &p)
+	media, variants := []object{}, []object{}
+	for _, i := range p.Images {
+		media = append(media, object{
+			"__typename": "MediaImage", "id": gid("MediaImage", i.ID), "alt": i.Alt,
+			"mediaContentType": "IMAGE",
+			"image":            object{"url": i.Src, "altText": i.Alt},
+		})
+	}
 	for _, one := range p.Variants {
-		total += one.InventoryQuantity
+		variants = append(variants, p.variant(one))
 	}
 	out := object{
-		"__typename": "Product", "id": gid("Product", d.ID), "legacyResourceId": number(d.ID), "title": p.Title, "description": plain(p.BodyHTML),
-		"descriptionHtml": p.BodyHTML, "vendor": p.Vendor, "productType": p.ProductType, "handle": p.Handle, "status": strings.ToUpper(p.Status),
-		"tags": split(p.Tags), "createdAt": p.CreatedAt, "updatedAt": p.UpdatedAt, "publishedAt": p.PublishedAt, "onlineStoreUrl": nil,
-		"onlineStorePreviewUrl": v.site() + "/products/" + p.Handle, "totalInventory": total, "tracksInventory": true, "isGiftCard": false,
-		"hasOnlyDefaultVariant": len(p.Variants) == 1 && p.Variants[0].Title == "Default Title", "templateSuffix": nil, "requiresSellingPlan": false,
-		"hasOutOfStockVariants": false, "seo": object{"__typename": "SEO", "title": nil, "description": nil},
-		"options": p.options(), "featuredImage": p.picture(p.Image), "featuredMedia": p.media(p.Image),
-		"variantsCount": count(len(p.Variants)), "mediaCount": count(len(p.Images)), "priceRangeV2": p.priceRange(),
+		"id": gid("Product", d.ID), "title": p.Title, "descriptionHtml": p.BodyHTML, "vendor": p.Vendor,
+		"handle": p.Handle, "status": strings.ToUpper(p.Status), "tags": split(p.Tags),
+		"updatedAt":      p.UpdatedAt,
+		"onlineStoreUrl": nil, "media": fixed(media), "variants": fixed(variants),
+		"collections": connection(func(map[string]any) ([]entry, error) {
+			return v.entries(stores.Categories, p.Collections, idKey, v.collection), nil
+		}),
 	}
 	if p.PublishedAt != nil {
 		out["onlineStoreUrl"] = v.site() + "/products/" + p.Handle
 	}
-	pictures, media, variants := []object{}, []object{}, []object{}
-	for i := range p.Images {
-		pictures, media = append(pictures, p.picture(&p.Images[i])), append(media, p.media(&p.Images[i]))
-	}
-	for _, one := range p.Variants {
-		variants = append(variants, v.variant(&p, one, out))
-	}
-	out["images"], out["media"] = fixed("Image", pictures).field(), fixed("Media", media).field()
-	out["variants"] = fixed("ProductVariant", variants).field()
-	out["collections"] = connection{"Collection", func(map[string]any) ([]entry, error) {
-		return v.entries(stores.Categories, p.Collections, v.collection), nil
-	}}.field()
 	return out
 }
 
-func (v view) site() string { return "https://" + v.store.ID + ".myshopify.com" }
-
-func (p *product) options() []object {
-	out := []object{}
-	for _, o := range p.Options {
-		chosen := []object{}
-		for i, value := range o.Values {
-			chosen = append(chosen, object{"__typename": "ProductOptionValue", "id": gid("ProductOptionValue", o.ID*10+int64(i)), "name": value, "hasVariants": true})
-		}
-		out = append(out, object{
-			"__typename": "ProductOption", "id": gid("ProductOption", o.ID), "name": o.Name, "position": o.Position, "values": o.Values, "optionValues": chosen,
-		})
-	}
-	return out
-}
-
-func (p *product) picture(i *image) object {
-	if i == nil {
-		return nil
-	}
-	return object{
-		"__typename": "Image", "id": gid("ProductImage", i.ID), "url": i.Src, "src": i.Src, "originalSrc": i.Src, "altText": i.Alt, "width": 800, "height": 800,
-	}
-}
-
-func (p *product) media(i *image) object {
-	if i == nil {
-		return nil
-	}
-	return object{
-		"__typename": "MediaImage", "id": gid("MediaImage", i.ID), "alt": i.Alt, "mediaContentType": "IMAGE", "status": "READY", "image": p.picture(i),
-		"preview":   object{"__typename": "MediaPreviewImage", "image": p.picture(i), "status": "READY"},
-		"createdAt": p.CreatedAt, "updatedAt": p.UpdatedAt,
-	}
-}
-
-func (p *product) priceRange() object {
-	least, most := "0.00", "0.00"
-	for i, one := range p.Variants {
-		if i == 0 || amount(one.Price) < amount(least) {
-			least = one.Price
-		}
-		if i == 0 || amount(one.Price) > amount(most) {
-			most = one.Price
-		}
-	}
-	return object{"__typename": "ProductPriceRangeV2", "minVariantPrice": money(least), "maxVariantPrice": money(most)}
-}
-
-func amount(text string) float64 {
-	n, _ := strconv.ParseFloat(text, 64) // a price that is none sorts as 0
-	return n
-}
-
-func (v view) variant(p *product, one variant, owner object) object {
-	chosen := []object{}
+func (p *product) variant(one variant) object {
+	selected := []object{}
 	for i, value := range []*string{one.Option1, one.Option2, one.Option3} {
 		if value != nil && i < len(p.Options) {
-			of := object{"__typename": "ProductOptionValue", "id": gid("ProductOptionValue", p.Options[i].ID*10), "name": *value, "hasVariants": true}
-			chosen = append(chosen, object{"__typename": "SelectedOption", "name": p.Options[i].Name, "value": *value, "optionValue": of})
+			selected = append(selected, object{"name": p.Options[i].Name, "value": *value})
 		}
 	}
 	tracked := one.InventoryManagement != nil
 	return object{
-		"__typename": "ProductVariant", "id": gid("ProductVariant", one.ID), "legacyResourceId": number(one.ID), "title": one.Title,
-		"displayName": p.Title + " - " + one.Title, "sku": one.SKU, "price": one.Price, "compareAtPrice": one.CompareAtPrice, "position": one.Position,
-		"inventoryPolicy": strings.ToUpper(one.InventoryPolicy), "inventoryQuantity": one.InventoryQuantity, "sellableOnlineQuantity": one.InventoryQuantity,
-		"availableForSale": !tracked || one.InventoryQuantity > 0 || one.InventoryPolicy == "continue", "barcode": one.Barcode, "taxable": one.Taxable,
-		"selectedOptions": chosen, "image": nil, "product": lazy(func() object { return owner }), "createdAt": one.CreatedAt, "updatedAt": one.UpdatedAt,
-		"inventoryItem": object{
-			"__typename": "InventoryItem", "id": gid("InventoryItem", one.InventoryItemID), "legacyResourceId": number(one.InventoryItemID),
-			"tracked": tracked, "sku": one.SKU, "requiresShipping": true,
-		},
+		"id": gid(
+			"ProductVariant",
+			one.ID,
+		), "sku": one.SKU, "price": one.Price, "compareAtPrice": one.CompareAtPrice,
+		"inventoryPolicy": strings.ToUpper(one.InventoryPolicy), "inventoryQuantity": one.InventoryQuantity,
+		"availableForSale": !tracked || one.InventoryQuantity > 0 || one.InventoryPolicy == "continue",
+		"inventoryItem":    object{"tracked": tracked}, "selectedOptions": selected,
 	}
 }
 
 func (v view) collection(d docs.Doc) object {
 	var c collection
-	_ = json.Unmarshal(d.JSON, &c) // what a test put there and does not fit stays empty
+	_ = json.Unmarshal(d.JSON, &c)
 	return object{
-		"__typename": "Collection", "id": gid("Collection", d.ID), "legacyResourceId": number(d.ID), "title": c.Title, "handle": c.Handle,
-		"description": plain(c.BodyHTML), "descriptionHtml": c.BodyHTML, "updatedAt": c.UpdatedAt, "templateSuffix": nil, "image": nil,
-		"sortOrder": strings.ToUpper(strings.ReplaceAll(c.SortOrder, "-", "_")), "seo": object{"__typename": "SEO", "title": nil, "description": nil},
-		"productsCount": count(0),
+		"id":        gid("Collection", d.ID),
+		"title":     c.Title,
+		"handle":    c.Handle,
+		"updatedAt": c.UpdatedAt,
 	}
 }
 
-// number is how the provider writes an UnsignedInt64: as text.
-func number(id int64) string { return strconv.FormatInt(id, 10) }
-
-func count(n int) object { return object{"__typename": "Count", "count": n, "precision": "EXACT"} }
-
-func money(text string) object {
-	return object{"__typename": "MoneyV2", "amount": text, "currencyCode": Currency}
-}
-
-func bag(text string) object {
-	return object{"__typename": "MoneyBag", "shopMoney": money(text), "presentmentMoney": money(text)}
-}
-
-func split(tags string) []string {
-	out := []string{}
-	for tag := range strings.SplitSeq(tags, ",") {
-		if tag = strings.TrimSpace(tag); tag != "" {
-			out = append(out, tag)
+func (v view) order(d docs.Doc) object {
+	var o order
+	_ = json.Unmarshal(d.JSON, &o)
+	lines := []object{}
+	for _, l := range o.LineItems {
+		line := object{
+			"id": gid("LineItem", l.ID), "quantity": l.Quantity, "originalUnitPriceSet": moneyBag(l.Price),
+			"product": nil, "variant": nil,
+		}
+		if l.ProductID != nil { // of a deleted product the provider does not say which it was
+			if _, ok := v.store.Tables[stores.Products].Get(*l.ProductID); ok {
+				line["product"] = object{"id": gid("Product", *l.ProductID)}
+				if l.VariantID != nil {
+					line["variant"] = object{"id": gid("ProductVariant", *l.VariantID)}
+				}
+			}
+		}
+		lines = append(lines, line)
+	}
+	out := object{
+		"id": gid("Order", d.ID), "name": o.Name, "createdAt": o.CreatedAt, "updatedAt": o.UpdatedAt,
+		"cancelledAt": o.CancelledAt, "closed": o.ClosedAt != nil, "currencyCode": o.Currency,
+		"displayFinancialStatus": strings.ToUpper(o.FinancialStatus), "totalPriceSet": moneyBag(o.TotalPrice),
+		"email": o.Email, "phone": o.Phone, "customer": nil, "lineItems": fixed(lines),
+	}
+	if c := o.Customer; c != nil {
+		out["customer"] = object{
+			"id": gid(
+				"Customer",
+				c.ID,
+			), "displayName": c.FirstName + " " + c.LastName, "email": c.Email, "phone": c.Phone,
 		}
 	}
 	return out
 }
 
-// plain is the text of a simple HTML.
-func plain(html string) string {
-	var out strings.Builder
-	inside := false
-	for _, r := range html {
-		switch {
-		case r == '<':
-			inside = true
-		case r == '>':
-			inside = false
-		case !inside:
-			out.WriteRune(r)
-		}
-	}
-	return out.String()
+func moneyBag(amount string) object {
+	return object{"shopMoney": object{"amount": amount, "currencyCode": Currency}}
+}
+
+func split(tags string) []string {
+	return strings.FieldsFunc(strings.ReplaceAll(tags, ", ", ","), func(r rune) bool { return r == ',' })
 }

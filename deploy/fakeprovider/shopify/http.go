@@ -18,10 +18,8 @@ import (
 
 // call is one request for one shop.
 type call struct {
-	fake    *Fake
-	store   *stores.Store
-	version string
-	base    string // of this provider as the caller reaches it, with the shop
+	store *stores.Store
+	base  string // the shop's URL as the caller reaches it
 }
 
 func (f *Fake) routes() http.Handler {
@@ -41,13 +39,9 @@ func (f *Fake) graphql(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound)
 		return
 	}
-	s := f.Of(r.PathValue("shop"))
-	switch s.Access.Check(r.Header.Get("X-Shopify-Access-Token")) {
-	case stores.Unknown:
-		refuse(w, http.StatusUnauthorized)
-		return
-	case stores.Unpaid:
-		refuse(w, http.StatusPaymentRequired)
+	s := f.Store(r.PathValue("shop"))
+	if status := s.Access.Check(r.Header.Get("X-Shopify-Access-Token")); status != http.StatusOK {
+		refuse(w, status)
 		return
 	}
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
@@ -65,13 +59,16 @@ func (f *Fake) graphql(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("X-Shopify-API-Version", version)
 	base := "http://" + r.Host + strings.TrimSuffix(r.RequestURI, "/admin/api/"+version+"/graphql.json")
-	status, answer := f.answer(call{f, s, version, base}, in.Query, in.OperationName, in.Variables)
-	writeJSON(w, status, answer)
+	status, answer := f.answer(call{s, base}, in.Query, in.OperationName, in.Variables)
+	stores.WriteJSON(w, status, answer)
 }
 
 // prepare parses and validates an operation.
-func (f *Fake) prepare(query, name string, vars map[string]any) (*ast.OperationDefinition, map[string]any, gqlerror.List) {
-	//nolint:staticcheck // the rules of the library's choice are the right ones for a fake
+func (f *Fake) prepare(
+	query, name string,
+	vars map[string]any,
+) (*ast.OperationDefinition, map[string]any, gqlerror.List) {
+	//nolint:staticcheck // the library's default rules suit a fake
 	document, faults := gqlparser.LoadQuery(f.schema, query)
 	if len(faults) > 0 {
 		return nil, nil, faults
@@ -79,6 +76,9 @@ func (f *Fake) prepare(query, name string, vars map[string]any) (*ast.OperationD
 	op := document.Operations.ForName(name)
 	if op == nil {
 		return nil, nil, gqlerror.List{gqlerror.Errorf("No operation named %q", name)}
+	}
+	if len(document.Fragments) > 0 {
+		return nil, nil, gqlerror.List{gqlerror.Errorf("this fake knows no named fragments")}
 	}
 	values, err := validator.VariableValues(f.schema, op, vars)
 	if err != nil {
@@ -95,21 +95,22 @@ func (f *Fake) answer(r call, query, name string, vars map[string]any) (int, obj
 	requested := price(op.SelectionSet, values)
 	if requested > mostForOne {
 		return http.StatusOK, object{"errors": []object{{
-			"message": "Query cost exceeds the single query max cost limit", "extensions": object{"code": "MAX_COST_EXCEEDED", "cost": requested, "maxCost": mostForOne},
+			"message":    "Query cost exceeds the single query max cost limit",
+			"extensions": object{"code": "MAX_COST_EXCEEDED", "cost": requested, "maxCost": mostForOne},
 		}}}
 	}
-	state, ok := r.store.Bucket.Put(requested)
+	state, ok := r.store.Bucket.Add(requested)
 	if !ok {
-		return f.throttled(requested, state)
+		return f.throttle(requested, state)
 	}
 	root := f.queries(r)
 	if op.Operation == ast.Mutation {
 		root = f.mutations(r)
 	}
-	e := &execution{schema: f.schema, vars: values}
+	e := &execution{vars: values}
 	data := e.object(root, op.SelectionSet)
 	actual := min(float64(e.count), requested)
-	state = r.store.Bucket.TakeBack(requested - actual)
+	state = r.store.Bucket.Refund(requested - actual)
 	out := object{"data": data, "extensions": object{"cost": costs(requested, actual, state)}}
 	if len(e.errors) > 0 {
 		out["errors"] = e.errors
@@ -117,26 +118,32 @@ func (f *Fake) answer(r call, query, name string, vars map[string]any) (int, obj
 	return http.StatusOK, out
 }
 
-// throttled has the status that reports disagree about: 200 and 429 by turns, so that a caller is ready for both.
-func (f *Fake) throttled(requested float64, state bucket.State) (int, object) {
+// throttle answers with status 200 and 429 by turns: reports about the provider disagree, so a caller must be
+// ready for both.
+func (f *Fake) throttle(requested float64, state bucket.State) (int, object) {
 	f.mu.Lock()
-	f.throttle++
-	odd := f.throttle%2 == 1
-	f.mu.Unlock()
+	defer f.mu.Unlock()
+	f.throttled++
 	status := http.StatusTooManyRequests
-	if odd {
+	if f.throttled%2 == 1 {
 		status = http.StatusOK
 	}
 	return status, object{
-		"errors":     []object{{"message": "Throttled", "extensions": object{"code": "THROTTLED"}}},
+		"errors":     throttledErrors(),
 		"extensions": object{"cost": costs(requested, nil, state)},
 	}
+}
+
+func throttledErrors() []object {
+	return []object{{"message": "Throttled", "extensions": object{"code": "THROTTLED"}}}
 }
 
 func costs(requested float64, actual any, s bucket.State) object {
 	return object{
 		"requestedQueryCost": requested, "actualQueryCost": actual,
-		"throttleStatus": object{"maximumAvailable": s.Capacity, "currentlyAvailable": float64(int(s.Room)), "restoreRate": s.Leak},
+		"throttleStatus": object{
+			"maximumAvailable": s.Capacity, "currentlyAvailable": float64(int(s.Room)), "restoreRate": s.Leak,
+		},
 	}
 }
 
@@ -148,14 +155,8 @@ func refuse(w http.ResponseWriter, status int) {
 	case http.StatusPaymentRequired:
 		text = "Unavailable Shop"
 	case http.StatusTooManyRequests:
-		writeJSON(w, status, object{"errors": []object{{"message": "Throttled", "extensions": object{"code": "THROTTLED"}}}})
+		stores.WriteJSON(w, status, object{"errors": throttledErrors()})
 		return
 	}
-	writeJSON(w, status, object{"errors": text})
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // the caller is gone when this fails
+	stores.WriteJSON(w, status, object{"errors": text})
 }

@@ -1,6 +1,7 @@
 package stores
 
 import (
+	"net/http"
 	"strings"
 	"sync"
 )
@@ -12,62 +13,49 @@ type State string
 const (
 	Active      State = "active"
 	Suspended   State = "suspended"   // unpaid: every call is answered 402
-	Uninstalled State = "uninstalled" // the tokens that were used so far are dead
+	Uninstalled State = "uninstalled" // the tokens that were used so far are revoked
 )
 
-// Verdict is what a token opens.
-type Verdict int
-
-// The verdicts.
-const (
-	Open Verdict = iota
-	Unknown
-	Unpaid
-)
-
-// TokenPrefix begins every access token that the fakes know.
+// TokenPrefix begins every access token that the fakes accept.
 const TokenPrefix = "demo-"
 
 // Access decides who may call for one store: every token that begins with TokenPrefix and was not revoked.
 type Access struct {
-	mu      sync.Mutex
-	state   State
-	used    map[string]struct{}
-	revoked map[string]struct{}
+	mu    sync.Mutex
+	state State
+	valid map[string]bool // tokens that were used; false after an uninstallation
 }
 
-// Check judges one call. A token that is new after an uninstallation installs the app again.
-func (a *Access) Check(token string) Verdict {
+// Check returns the status of a call: 200, 401 for an unknown token, 402 for a suspended store. A token that
+// is new after an uninstallation installs the app again.
+func (a *Access) Check(token string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if _, dead := a.revoked[token]; dead || !strings.HasPrefix(token, TokenPrefix) {
-		return Unknown
+	valid, used := a.valid[token]
+	if used && !valid || !strings.HasPrefix(token, TokenPrefix) {
+		return http.StatusUnauthorized
 	}
-	if a.state == Uninstalled {
+	if a.valid == nil {
+		a.valid = map[string]bool{}
+	}
+	a.valid[token] = true
+	switch a.state {
+	case Suspended:
+		return http.StatusPaymentRequired
+	case Uninstalled:
 		a.state = Active
 	}
-	if a.used == nil {
-		a.used = map[string]struct{}{}
-	}
-	a.used[token] = struct{}{}
-	if a.state == Suspended {
-		return Unpaid
-	}
-	return Open
+	return http.StatusOK
 }
 
-// Set changes the state; an uninstallation revokes every token that was used.
+// Set changes the state. An uninstallation revokes every token that was used.
 func (a *Access) Set(s State) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.state = s
 	if s == Uninstalled {
-		if a.revoked == nil {
-			a.revoked = map[string]struct{}{}
+		for token := range a.valid {
+			a.valid[token] = false
 		}
-		for token := range a.used {
-			a.revoked[token] = struct{}{}
-		}
-		a.used = nil
 	}
 }

@@ -1,7 +1,9 @@
-// Package tiendanube is a fake of the Tiendanube/Nuvemshop REST API: stores with products, categories and orders in the provider's own
-// JSON, lists with Link pages, the leaky bucket and its headers, webhook registrations, and deliveries signed in lower-case
-// hexadecimal. Its traps are the provider's: two forms of time, prices that are null, quantities that are strings, a 404 behind the
-// last page. It keeps no rule of ours.
+// Package tiendanube is a fake of the Tiendanube/Nuvemshop REST API: stores with products, categories and
+// orders in the provider's own JSON, lists with Link pages, the leaky bucket and its headers, webhook
+// registrations, and webhooks signed in lower-case hexadecimal. It has the provider's traps: two forms of
+// time, prices that are null, quantities that are strings, a 404 behind the last page.
+//
+// webhooks.go lists the topics; documents.go and orders.go write the documents.
 package tiendanube
 
 import (
@@ -10,13 +12,11 @@ import (
 	"time"
 
 	"storefront.internal/deploy/fakeprovider/bucket"
-	"storefront.internal/deploy/fakeprovider/catalogue"
-	"storefront.internal/deploy/fakeprovider/docs"
 	"storefront.internal/deploy/fakeprovider/hooks"
 	"storefront.internal/deploy/fakeprovider/stores"
 )
 
-// What every store says of itself.
+// Language and currency of every store.
 const (
 	Language = "es"
 	Currency = "ARS"
@@ -25,12 +25,11 @@ const (
 const (
 	bucketSize = 40
 	bucketLeak = 2 // a second
-	timeout    = 40 * time.Second
 )
 
 // Fake is the provider.
 type Fake struct {
-	*stores.Keeper
+	*stores.Registry
 	config stores.Config
 	api    http.Handler
 	policy hooks.Policy
@@ -39,10 +38,20 @@ type Fake struct {
 // New makes the provider with its first store.
 func New(c stores.Config) *Fake {
 	f := &Fake{config: c}
-	f.Keeper = stores.NewKeeper(c, strings.TrimSpace, f.open)
-	f.api = f.Conduct.Wrap(f.routes(), refuse)
+	f.Registry = stores.NewRegistry(c, strings.TrimSpace, func(id string) *stores.Store {
+		return c.Open(
+			id,
+			bucket.New(c.Scaled(bucketSize), c.Scaled(bucketLeak), c.Unthrottled, c.Now),
+			stores.Format{
+				Product: productJSON, Category: categoryJSON, Order: orderJSON,
+				UpdatedAt: "updated_at", FormatTime: formatTime, ParseTime: parseTime,
+				Lists: []string{"variants"},
+			},
+		)
+	})
+	f.api = f.Faults.Wrap(f.routes(), refuse)
 	f.policy = hooks.Policy{
-		Timeout: timeout, Retries: c.Retries,
+		Timeout: 40 * time.Second, Retries: c.Retries,
 		OK: func(status int) bool { return status >= 200 && status < 300 },
 	}
 	if c.Retries == nil {
@@ -60,23 +69,5 @@ func retries() []time.Duration {
 	return waits
 }
 
-func (f *Fake) open(id string) *stores.Store {
-	source := catalogue.New(f.config.Seed+stores.Spread(id), f.config.Products)
-	table := func(first, count int, make func(*catalogue.Source, int64) []byte) *docs.Table {
-		return docs.NewTable(docs.Base{
-			First: int64(first), Count: count, Updated: source.Updated, JSON: func(id int64) []byte { return make(source, id) },
-			Stamps: []string{"updated_at"}, Format: formatStamp, Parse: parseStamp, Lists: []string{"variants"},
-		})
-	}
-	return &stores.Store{
-		ID: id, Bucket: bucket.New(f.config.Grants(bucketSize), f.config.Grants(bucketLeak), f.config.Unthrottled, f.config.Now),
-		Tables: map[string]*docs.Table{
-			stores.Products:   table(catalogue.FirstProduct, f.config.Products, productJSON),
-			stores.Categories: table(catalogue.FirstCategory, f.config.Categories, categoryJSON),
-			stores.Orders:     table(catalogue.FirstOrder, f.config.Orders, orderJSON),
-		},
-	}
-}
-
-// ServeHTTP serves the API: /{version}/{store}/… and the token endpoint.
+// ServeHTTP serves /{version}/{store}/….
 func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.api.ServeHTTP(w, r) }

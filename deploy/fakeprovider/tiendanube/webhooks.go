@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"storefront.internal/deploy/fakeprovider/docs"
 	"storefront.internal/deploy/fakeprovider/hooks"
@@ -14,72 +15,49 @@ import (
 
 // topics are what an app may subscribe to.
 func topics() []string {
-	all := []string{"app/uninstalled", "app/suspended", "app/resumed", "domain/updated", "product_variant/custom_fields_updated", "subscription/updated"}
-	for subject, events := range map[string]string{
-		"category": "created updated deleted", "product": "created updated deleted", "customer": "created updated deleted",
-		"order":       "created updated paid packed fulfilled cancelled edited pending voided unpacked custom_fields_updated",
-		"fulfillment": "updated",
-	} {
-		for event := range strings.FieldsSeq(events) {
-			all = append(all, subject+"/"+event)
-		}
-	}
-	return all
+	return strings.Fields(`app/uninstalled app/suspended app/resumed domain/updated subscription/updated
+		category/created category/updated category/deleted product/created product/updated product/deleted
+		product_variant/custom_fields_updated customer/created customer/updated customer/deleted
+		order/created order/updated order/paid order/packed order/fulfilled order/cancelled order/edited
+		order/pending order/voided order/unpacked order/custom_fields_updated fulfillment/updated`)
 }
 
-// private are the topics of the partner panel: they go to the app and cannot be subscribed to.
-func private() []string {
+// privacyTopics go to the app, and an app cannot subscribe to them.
+func privacyTopics() []string {
 	return []string{"store/redact", "customers/redact", "customers/data_request"}
 }
 
-type registration struct {
-	ID        int64  `json:"id"`
-	URL       string `json:"url"`
-	Event     string `json:"event"`
-	CreatedAt string `json:"created_at"`
-	UpdatedAt string `json:"updated_at"`
+func shown(h hooks.Hook) docs.Doc {
+	return docs.Doc{JSON: stores.JSON(object{
+		"id": h.ID, "url": h.URL, "event": h.Topic, "created_at": formatTime(h.Created),
+		"updated_at": formatTime(h.Updated),
+	})}
 }
 
-func shown(h hooks.Hook) registration {
-	return registration{h.ID, h.URL, h.Topic, formatStamp(h.Created), formatStamp(h.Updated)}
-}
-
-func (f *Fake) listHooks(w http.ResponseWriter, r *http.Request) {
-	q := r.URL.Query()
-	part, wrong := windowOf(q)
-	keep, wrongFilter := filter(q)
-	if wrong += wrongFilter; wrong != "" {
-		unprocessable(w, wrong, "is invalid")
-		return
-	}
-	all := storeOf(r).Hooks.All(func(h hooks.Hook) bool {
-		return keep(h.ID, h.Updated) && (q.Get("url") == "" || q.Get("url") == h.URL) && (q.Get("event") == "" || q.Get("event") == h.Topic)
+func listHooks(w http.ResponseWriter, r *http.Request) {
+	var all []hooks.Hook
+	p, ok := page(w, r, func(keep func(int64, time.Time) bool) int {
+		all = stores.From(r).Hooks.All(func(h hooks.Hook) bool { return keep(h.ID, h.Updated) })
+		return len(all)
 	})
-	last := (len(all) + part.size - 1) / part.size
-	if part.page > last {
-		lastPage(w, last)
+	if !ok {
 		return
 	}
-	from := (part.page - 1) * part.size
-	w.Header().Set("X-Total-Count", strconv.Itoa(len(all)))
-	links(w, r, part.page, last)
 	out := []docs.Doc{}
-	for _, h := range all[from:min(from+part.size, len(all))] {
-		out = append(out, docs.Doc{JSON: marshal(shown(h))})
+	for _, h := range stores.Of(p, all) {
+		out = append(out, shown(h))
 	}
-	writeDocs(w, out, part.fields)
+	stores.WriteDocs(w, out, "")
 }
 
-// wanted reads and judges a registration.
-func (f *Fake) wanted(w http.ResponseWriter, r *http.Request) (event, url string, ok bool) {
+func (f *Fake) createHook(w http.ResponseWriter, r *http.Request) {
 	var in struct {
-		Event   string            `json:"event"`
-		URL     string            `json:"url"`
-		Headers map[string]string `json:"headers"`
+		Event string `json:"event"`
+		URL   string `json:"url"`
 	}
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<16)).Decode(&in); err != nil {
-		writeJSON(w, http.StatusBadRequest, map[string]string{"error": "Problems parsing JSON"})
-		return "", "", false
+		refuseWith(w, http.StatusBadRequest, "Problems parsing JSON")
+		return
 	}
 	faults := map[string][]string{}
 	if !slices.Contains(topics(), in.Event) {
@@ -89,96 +67,56 @@ func (f *Fake) wanted(w http.ResponseWriter, r *http.Request) (event, url string
 		faults["url"] = []string{fault}
 	}
 	if len(faults) > 0 {
-		writeJSON(w, http.StatusUnprocessableEntity, faults)
-		return "", "", false
-	}
-	return in.Event, in.URL, true
-}
-
-func (f *Fake) createHook(w http.ResponseWriter, r *http.Request) {
-	event, url, ok := f.wanted(w, r)
-	if !ok {
+		stores.WriteJSON(w, http.StatusUnprocessableEntity, faults)
 		return
 	}
 	now := f.config.Now()
-	h := storeOf(r).Hooks.Add(hooks.Hook{Topic: event, URL: url, Created: now, Updated: now})
-	writeJSON(w, http.StatusCreated, shown(h))
+	h := stores.From(r).Hooks.Add(hooks.Hook{Topic: in.Event, URL: in.URL, Created: now, Updated: now})
+	stores.WriteJSON(w, http.StatusCreated, shown(h).JSON)
 }
 
-func hookID(r *http.Request) int64 {
-	id, _ := strconv.ParseInt(r.PathValue("id"), 10, 64) // 0 is nobody's
-	return id
-}
-
-func (f *Fake) showHook(w http.ResponseWriter, r *http.Request) {
-	h, ok := storeOf(r).Hooks.Get(hookID(r))
-	if !ok {
+func deleteHook(w http.ResponseWriter, r *http.Request) {
+	id, _ := strconv.ParseInt(r.PathValue("id"), 10, 64) // no hook has the id 0
+	if !stores.From(r).Hooks.Remove(id) {
 		refuseWith(w, http.StatusNotFound, "Webhook not found")
 		return
 	}
-	writeJSON(w, http.StatusOK, shown(h))
+	stores.WriteJSON(w, http.StatusOK, struct{}{})
 }
 
-func (f *Fake) changeHook(w http.ResponseWriter, r *http.Request) {
-	event, url, ok := f.wanted(w, r)
-	if !ok {
-		return
-	}
-	h, ok := storeOf(r).Hooks.Change(hookID(r), func(h *hooks.Hook) { h.Topic, h.URL, h.Updated = event, url, f.config.Now() })
-	if !ok {
-		refuseWith(w, http.StatusNotFound, "Webhook not found")
-		return
-	}
-	writeJSON(w, http.StatusOK, shown(h))
-}
-
-func (f *Fake) deleteHook(w http.ResponseWriter, r *http.Request) {
-	if !storeOf(r).Hooks.Remove(hookID(r)) {
-		refuseWith(w, http.StatusNotFound, "Webhook not found")
-		return
-	}
-	writeJSON(w, http.StatusOK, struct{}{})
-}
-
-// Announce delivers a topic to who subscribed to it; a private topic to every address of the app.
-func (f *Fake) Announce(store, topic, id string, o hooks.Options) ([]hooks.Delivery, error) {
-	if !slices.Contains(topics(), topic) && !slices.Contains(private(), topic) {
+// SendWebhook delivers a topic to its subscribers, and a privacy topic to every address of the app.
+func (f *Fake) SendWebhook(store, topic, id string, o hooks.Options) ([]hooks.Delivery, error) {
+	private := slices.Contains(privacyTopics(), topic)
+	if !private && !slices.Contains(topics(), topic) {
 		return nil, stores.ErrTopic
 	}
-	s := f.Of(store)
-	to := s.Recipients(topic, slices.Contains(private(), topic))
-	if len(to) == 0 {
-		return nil, stores.ErrNobody
-	}
-	var sent []hooks.Delivery
-	for _, h := range to {
-		sent = append(sent, f.config.Sender.Send(&s.Hooks, f.policy, hooks.Message{
-			Hook: h, Secret: f.config.AppSecret, Body: notification(store, topic, id), SignatureHeader: signatureHeader,
-			Sign: func(secret string, body []byte) http.Header {
-				return http.Header{
-					"Content-Type": {"application/json"}, "User-Agent": {"Tiendanube webhooks (demo)"}, signatureHeader: {hooks.Hex(secret, body)},
-				}
+	return f.Store(store).Send(f.config.Sender, f.policy, topic, private, o, func(hooks.Hook) hooks.Message {
+		return hooks.Message{
+			Secret: f.config.AppSecret, Body: body(store, topic, id),
+			SignatureHeader: "X-Linkedstore-Hmac-Sha256",
+			Sign:            hooks.Hex, Header: http.Header{
+				"Content-Type": {"application/json"}, "User-Agent": {"Tiendanube webhooks (demo)"},
 			},
-		}, o)...)
-	}
-	return sent, nil
+		}
+	})
 }
 
-const signatureHeader = "X-Linkedstore-Hmac-Sha256"
-
-// notification is the body of a delivery: what changed, and not the thing itself.
-func notification(store, topic, id string) []byte {
-	customer := map[string]any{"id": 1, "email": "buyer@mail.example", "phone": "+54 11 50000000", "identification": "00000000"}
+// body names what changed; it does not hold the entity.
+func body(store, topic, id string) []byte {
+	customer := object{
+		"id": 1, "email": "buyer@mail.example", "phone": "+54 11 50000000", "identification": "00000000",
+	}
 	switch topic {
 	case "store/redact":
-		return marshal(map[string]any{"store_id": number(store)})
+		return stores.JSON(object{"store_id": number(store)})
 	case "customers/redact":
-		return marshal(map[string]any{"store_id": number(store), "customer": customer, "orders_to_redact": []any{number(id)}})
+		return stores.JSON(
+			object{"store_id": number(store), "customer": customer, "orders_to_redact": []any{number(id)}},
+		)
 	case "customers/data_request":
-		return marshal(map[string]any{
-			"store_id": number(store), "customer": customer, "orders_requested": []any{number(id)}, "checkouts_requested": []any{},
-			"drafts_orders_requested": []any{}, "data_request": map[string]any{"id": 1},
-		})
+		return stores.JSON(
+			object{"store_id": number(store), "customer": customer, "orders_requested": []any{number(id)}},
+		)
 	}
 	out := struct {
 		Store any    `json:"store_id"`
@@ -188,5 +126,5 @@ func notification(store, topic, id string) []byte {
 	if id != "" && !strings.HasPrefix(topic, "domain/") {
 		out.ID = number(id)
 	}
-	return marshal(out)
+	return stores.JSON(out)
 }

@@ -7,86 +7,93 @@ import (
 	"time"
 
 	"storefront.internal/deploy/fakeprovider/catalogue"
+	"storefront.internal/deploy/fakeprovider/stores"
 )
 
 type object = map[string]any
 
-// wall is how the provider writes times: without a zone. The members that end in _gmt are UTC, the others the shop's own clock.
-const wall = "2006-01-02T15:04:05"
+// withoutZone is how the provider writes times. Members that end in _gmt are UTC, the others the shop's local
+// time.
+const withoutZone = "2006-01-02T15:04:05"
 
-func gmt(at time.Time) string   { return at.UTC().Format(wall) }
-func local(at time.Time) string { return at.UTC().Add(-3 * time.Hour).Format(wall) }
+// behindUTC is how far the shop's clock is behind UTC.
+const behindUTC = 3 * time.Hour
 
-func parseStamp(text string) (time.Time, error) {
-	at, err := time.Parse(wall, text)
+func formatGMT(at time.Time) string { return at.UTC().Format(withoutZone) }
+
+func parseTime(text string) (time.Time, error) {
+	at, err := time.Parse(withoutZone, text)
 	if err != nil {
 		return time.Parse(time.RFC3339, text)
 	}
 	return at, nil
 }
 
-func dated(o object, created, updated time.Time) object {
-	o["date_created"], o["date_created_gmt"] = local(created), gmt(created)
-	o["date_modified"], o["date_modified_gmt"] = local(updated), gmt(updated)
+func withDates(o object, created, updated time.Time) object {
+	o["date_created"], o["date_created_gmt"] = formatGMT(created.Add(-behindUTC)), formatGMT(created)
+	o["date_modified"], o["date_modified_gmt"] = formatGMT(updated.Add(-behindUTC)), formatGMT(updated)
 	return o
 }
 
-func (f *Fake) productJSON(store string, s *catalogue.Source, id int64) []byte {
+func productJSON(store string, s *catalogue.Source, id int64) []byte {
 	p := s.Product(id)
-	simple := len(p.Options) == 0
-	o := dated(object{
-		"id": id, "name": p.Title.ES, "slug": p.Handle.ES, "permalink": site(store) + "/p/" + p.Handle.ES + "/", "type": "variable",
-		"status": status(p), "featured": false, "catalog_visibility": "visible", "description": p.Description.ES, "short_description": "",
-		"sku": "SKU-" + strconv.FormatInt(id, 10), "on_sale": p.Variants[0].PromoCents > 0, "purchasable": p.Variants[0].Cents > 0,
-		"virtual": false, "downloadable": false, "tax_status": "taxable", "backorders": "no", "weight": "0.5", "reviews_allowed": true,
-		"categories": refs(s, p.Categories), "tags": tags(p.Tags), "images": images(p), "attributes": attributes(p), "variations": []int64{},
-		"default_attributes": []any{}, "grouped_products": []any{}, "menu_order": 0, "meta_data": []any{}, "parent_id": 0,
+	ids := []int64{}
+	o := withDates(object{
+		"id": id, "name": p.Title.ES, "slug": p.Handle.ES,
+		"permalink": site(store) + "/p/" + p.Handle.ES + "/",
+		"type":      "variable", "status": status(p), "catalog_visibility": "visible",
+		"description": p.Description.ES,
+		"sku":         "SKU-" + strconv.FormatInt(id, 10),
+		"on_sale":     p.Variants[0].PromoCents > 0, "parent_id": 0,
+		"categories": categories(
+			s,
+			p,
+		), "tags": tags(p.Tags), "images": images(p), "attributes": attributes(p),
+		// The provider gives a variable product the least price of its variations, which its documentation
+		// omits.
+		"price": "", "regular_price": "", "sale_price": "",
+		"manage_stock": false, "stock_quantity": nil, "stock_status": "instock",
 	}, p.Created, p.Updated)
 	if id%41 == 0 {
 		o["catalog_visibility"] = "hidden"
 	}
-	if simple {
+	if len(p.Options) == 0 {
 		o["type"] = "simple"
-		priced(o, p.Variants[0])
-		stocked(o, p.Variants[0])
-		return marshal(o)
-	}
-	ids := make([]int64, len(p.Variants))
-	for i, v := range p.Variants {
-		ids[i] = v.ID
+		addOffer(o, p.Variants[0])
+	} else {
+		for _, v := range p.Variants {
+			ids = append(ids, v.ID)
+		}
 	}
 	o["variations"] = ids
-	// The parent of variations has no price of its own but the least of them in `price`, which the documentation leaves out.
-	o["price"], o["regular_price"], o["sale_price"] = "", "", ""
-	o["manage_stock"], o["stock_quantity"], o["stock_status"] = false, nil, "instock"
-	return marshal(o)
+	return stores.JSON(o)
 }
 
 func variationJSON(s *catalogue.Source, id int64) []byte {
 	p := s.Product(id / 100)
 	at := int(id%100) - 1
 	if at < 0 || at >= len(p.Variants) {
-		at = 0 // a test's own variation starts from the first one
+		at = 0 // a variation that a test adds starts as a copy of the first one
 	}
 	v := p.Variants[at]
-	o := dated(object{
-		"id": id, "name": p.Title.ES, "description": "", "permalink": "", "sku": v.SKU, "status": "publish", "on_sale": v.PromoCents > 0,
-		"purchasable": v.Cents > 0, "backorders": "no", "weight": "0.5", "attributes": options(p, v), "parent_id": p.ID, "menu_order": v.Position,
-		"image": object{"id": p.Images[0].ID, "src": p.Images[0].URL, "name": "", "alt": ""}, "meta_data": []any{},
+	options := []object{}
+	for i, value := range v.Values {
+		options = append(options, object{"id": 0, "name": p.Options[i].ES, "option": value.ES})
+	}
+	o := withDates(object{
+		"id": id, "name": p.Title.ES, "sku": v.SKU, "status": "publish", "on_sale": v.PromoCents > 0,
+		"attributes": options, "parent_id": p.ID, "menu_order": v.Position,
 	}, p.Created, p.Updated)
-	priced(o, v)
-	stocked(o, v)
-	return marshal(o)
+	addOffer(o, v)
+	return stores.JSON(o)
 }
 
-func priced(o object, v catalogue.Variant) {
+// addOffer sets price and stock.
+func addOffer(o object, v catalogue.Variant) {
 	o["price"], o["regular_price"], o["sale_price"] = money(v.Cents), money(v.Cents), money(v.PromoCents)
 	if v.PromoCents > 0 {
 		o["price"] = money(v.PromoCents)
 	}
-}
-
-func stocked(o object, v catalogue.Variant) {
 	o["manage_stock"], o["stock_quantity"], o["stock_status"] = v.Tracked, nil, "instock"
 	if v.Tracked {
 		o["stock_quantity"] = v.Stock
@@ -96,7 +103,7 @@ func stocked(o object, v catalogue.Variant) {
 	}
 }
 
-// money is empty for a price that nobody set.
+// money is empty for an unknown price.
 func money(cents int) string {
 	if cents == 0 {
 		return ""
@@ -114,9 +121,9 @@ func status(p catalogue.Product) string {
 	return "private"
 }
 
-func refs(s *catalogue.Source, ids []int64) []object {
+func categories(s *catalogue.Source, p catalogue.Product) []object {
 	out := []object{}
-	for _, id := range ids {
+	for _, id := range p.Categories {
 		c := s.Category(id)
 		out = append(out, object{"id": id, "name": c.Name.ES, "slug": c.Handle.ES})
 	}
@@ -142,32 +149,16 @@ func images(p catalogue.Product) []object {
 func attributes(p catalogue.Product) []object {
 	out := []object{}
 	for i, name := range p.Options {
-		seen, values := map[string]bool{}, []string{}
-		for _, v := range p.Variants {
-			if value := v.Values[i].ES; !seen[value] {
-				seen[value] = true
-				values = append(values, value)
-			}
-		}
-		out = append(out, object{"id": 0, "name": name.ES, "position": i, "visible": true, "variation": true, "options": values})
-	}
-	return out
-}
-
-func options(p catalogue.Product, v catalogue.Variant) []object {
-	out := []object{}
-	for i, value := range v.Values {
-		out = append(out, object{"id": 0, "name": p.Options[i].ES, "option": value.ES})
+		out = append(out, object{"id": 0, "name": name.ES, "position": i, "variation": true})
 	}
 	return out
 }
 
 func categoryJSON(s *catalogue.Source, id int64) []byte {
 	c := s.Category(id)
-	return marshal(object{
-		"id": id, "name": c.Name.ES, "slug": c.Handle.ES, "parent": c.Parent, "description": "", "display": "default", "image": nil,
-		"menu_order": 0, "count": 0,
-	})
+	return stores.JSON(
+		object{"id": id, "name": c.Name.ES, "slug": c.Handle.ES, "parent": c.Parent, "description": ""},
+	)
 }
 
 func orderJSON(s *catalogue.Source, id int64) []byte {
@@ -175,9 +166,11 @@ func orderJSON(s *catalogue.Source, id int64) []byte {
 	lines := []object{}
 	for _, l := range o.Lines {
 		line := object{
-			"id": l.ID, "name": l.Product.Title.ES, "product_id": l.Product.ID, "variation_id": 0, "quantity": l.Quantity,
-			"subtotal": catalogue.Money(l.Cents * l.Quantity), "total": catalogue.Money(l.Cents * l.Quantity), "sku": l.Variant.SKU,
-			"price": json.RawMessage(catalogue.Money(l.Cents)), "meta_data": []any{},
+			"id": l.ID, "name": l.Product.Title.ES, "product_id": l.Product.ID, "variation_id": 0,
+			"quantity": l.Quantity,
+			"total": catalogue.Money(
+				l.Cents * l.Quantity,
+			), "price": json.RawMessage(catalogue.Money(l.Cents)),
 		}
 		if len(l.Product.Options) > 0 {
 			line["variation_id"] = l.Variant.ID
@@ -192,23 +185,15 @@ func orderJSON(s *catalogue.Source, id int64) []byte {
 		state = "cancelled"
 	}
 	b := o.Buyer
-	billing := object{
-		"first_name": b.First, "last_name": b.Last, "company": "", "address_1": b.Address, "city": b.City, "postcode": b.Zip, "country": "AR",
+	address := object{
+		"first_name": b.First, "last_name": b.Last, "address_1": b.Address, "city": b.City, "postcode": b.Zip,
 		"email": b.Email, "phone": b.Phone,
 	}
-	return marshal(dated(object{
-		"id": id, "parent_id": 0, "number": fmt.Sprint(o.Number), "order_key": fmt.Sprintf("wc_order_%x", id), "status": state, "currency": Currency,
-		"total": catalogue.Money(o.Cents()), "discount_total": "0.00", "shipping_total": "0.00", "customer_id": b.ID, "customer_note": "",
-		"customer_ip_address": b.IP, "customer_user_agent": "Mozilla/5.0 (demo)", "billing": billing, "shipping": billing, "line_items": lines,
-		"payment_method": "bacs", "transaction_id": "", "meta_data": []any{}, "refunds": []any{}, "date_paid": nil, "date_paid_gmt": nil,
-		"date_completed": nil, "date_completed_gmt": nil,
+	return stores.JSON(withDates(object{
+		"id": id, "number": fmt.Sprint(o.Number), "order_key": fmt.Sprintf("wc_order_%x", id),
+		"status":   state,
+		"currency": Currency, "total": catalogue.Money(o.Cents()), "customer_id": b.ID,
+		"customer_ip_address": b.IP,
+		"billing":             address, "shipping": address, "line_items": lines, "date_paid": nil,
 	}, o.Created, o.Updated))
-}
-
-func marshal(v any) []byte {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // maps of strings and numbers
-	}
-	return text
 }

@@ -1,12 +1,15 @@
-// Package woocommerce is a fake of the WooCommerce REST API, version 3: one language, products whose variations are documents of their
-// own, lists in numbered pages, webhooks with a secret each that are pinged when they are made, delivered once and disabled after
-// failures. There is no topic for categories and no rate limit, as in the provider's core. It keeps no rule of ours.
+// Package woocommerce is a fake of the WooCommerce REST API, version 3: one language, products whose
+// variations are documents of their own, lists in numbered pages, and webhooks with a secret each that are
+// pinged when they are made, delivered once and disabled after failures. There is no topic for categories and
+// no rate limit, as in the provider's core.
+//
+// webhooks.go lists the topics; documents.go writes the documents.
 package woocommerce
 
 import (
 	"encoding/json"
 	"net/http"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,22 +25,25 @@ const Currency = "ARS"
 
 const variations = "variations"
 
+// failuresAllowed in a row; one more disables a webhook.
+const failuresAllowed = 5
+
 // Fake is the provider.
 type Fake struct {
-	*stores.Keeper
+	*stores.Registry
 	config stores.Config
 	api    http.Handler
 	policy hooks.Policy
 }
 
-// failuresAllowed in a row; one more disables a webhook.
-const failuresAllowed = 5
-
 // New makes the provider with its first store.
 func New(c stores.Config) *Fake {
 	f := &Fake{config: c}
-	f.Keeper = stores.NewKeeper(c, host, f.open)
-	f.api = f.Conduct.Wrap(f.routes(), func(w http.ResponseWriter, status int) { refuse(w, status, "internal_server_error") })
+	f.Registry = stores.NewRegistry(c, host, f.open)
+	f.api = f.Faults.Wrap(
+		f.routes(),
+		func(w http.ResponseWriter, status int) { refuse(w, status, "internal_server_error") },
+	)
 	f.policy = hooks.Policy{
 		Timeout: 60 * time.Second,
 		OK:      func(status int) bool { return status >= 200 && status <= 302 },
@@ -50,50 +56,34 @@ func New(c stores.Config) *Fake {
 	return f
 }
 
-// host is the name of a store: its host, whatever it is written as.
+// host is a store's name: its host, without a scheme.
 func host(text string) string {
-	text = strings.ToLower(text)
-	for _, scheme := range []string{"https://", "http://"} {
-		text = strings.TrimPrefix(text, scheme)
-	}
+	text = strings.TrimPrefix(strings.TrimPrefix(strings.ToLower(text), "https://"), "http://")
 	return strings.TrimSuffix(text, "/")
 }
 
 func site(store string) string { return "https://" + store }
 
 func (f *Fake) open(id string) *stores.Store {
-	source := catalogue.New(f.config.Seed+stores.Spread(id), f.config.Products)
-	table := func(first, count int, make func(int64) []byte) *docs.Table {
-		return docs.NewTable(docs.Base{
-			First: int64(first), Count: count, Updated: source.Updated, JSON: make, Parse: parseStamp, Format: gmt,
-			Stamps: []string{"date_modified_gmt"},
-		})
-	}
-	return &stores.Store{
-		ID: id, Bucket: bucket.New(1, 1, true, f.config.Now),
-		Tables: map[string]*docs.Table{
-			stores.Products:   table(catalogue.FirstProduct, f.config.Products, func(n int64) []byte { return f.productJSON(id, source, n) }),
-			stores.Categories: table(catalogue.FirstCategory, f.config.Categories, func(n int64) []byte { return categoryJSON(source, n) }),
-			stores.Orders:     table(catalogue.FirstOrder, f.config.Orders, func(n int64) []byte { return orderJSON(source, n) }),
-			variations:        f.variationTable(source),
-		},
-	}
-}
-
-// variationTable answers every variation of the base: their ids have gaps, so that they are not among the ids that it lists.
-func (f *Fake) variationTable(source *catalogue.Source) *docs.Table {
-	return docs.NewTable(docs.Base{
-		Updated: func(id int64) time.Time { return source.Updated(id / 100) }, JSON: func(id int64) []byte { return variationJSON(source, id) },
-		Parse: parseStamp, Format: gmt, Stamps: []string{"date_modified_gmt"}, Lists: nil, Open: true,
+	s := f.config.Open(id, bucket.New(1, 1, true, f.config.Now), stores.Format{
+		Product:  func(s *catalogue.Source, n int64) []byte { return productJSON(id, s, n) },
+		Category: categoryJSON, Order: orderJSON,
+		UpdatedAt: "date_modified_gmt", FormatTime: formatGMT, ParseTime: parseTime,
 	})
+	s.Tables[variations] = docs.NewTable(docs.Base{ // their ids have gaps, so no id is listed
+		Open: true, JSON: func(id int64) []byte { return variationJSON(s.Source, id) },
+		Updated:   func(id int64) time.Time { return s.Source.Updated(id / 100) },
+		UpdatedAt: "date_modified_gmt", FormatTime: formatGMT, ParseTime: parseTime,
+	})
+	return s
 }
 
-// ServeHTTP serves the API: /{store}/wp-json/wc/v3/….
+// ServeHTTP serves /{store}/wp-json/wc/v3/….
 func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.api.ServeHTTP(w, r) }
 
-// Show answers a document; a product with its variations in place of their ids, so that what is shown can be put.
-func (f *Fake) Show(store, kind, id string) (json.RawMessage, error) {
-	doc, err := f.Keeper.Show(store, kind, id)
+// Get returns a document. A product has its variations in place of their ids, so that it can be put back.
+func (f *Fake) Get(store, kind, id string) (json.RawMessage, error) {
+	doc, err := f.Registry.Get(store, kind, id)
 	if err != nil || kind != stores.Products {
 		return doc, err
 	}
@@ -102,24 +92,25 @@ func (f *Fake) Show(store, kind, id string) (json.RawMessage, error) {
 		return nil, err
 	}
 	found := []json.RawMessage{}
-	for _, d := range f.Of(store).Tables[variations].Pick(variationIDs(doc)) {
+	for _, d := range f.Store(store).Tables[variations].Pick(variationIDs(doc)) {
 		found = append(found, d.JSON)
 	}
-	members["variations"] = marshal(found)
-	return marshal(members), nil
+	members["variations"] = stores.JSON(found)
+	return stores.JSON(members), nil
 }
 
-// Change takes a product's variations as documents or as ids.
-func (f *Fake) Change(store, kind, id string, patch []byte) (created bool, err error) {
+// Patch takes a product's variations as documents or as ids.
+func (f *Fake) Patch(store, kind, id string, patch []byte) (created bool, err error) {
 	members, err := docs.ParseMembers(patch)
 	if err != nil {
 		return false, err
 	}
 	var sent []docs.Members
-	if kind != stores.Products || json.Unmarshal(members["variations"], &sent) != nil || members["variations"] == nil {
-		return f.Keeper.Change(store, kind, id, patch)
+	if kind != stores.Products || members["variations"] == nil ||
+		json.Unmarshal(members["variations"], &sent) != nil {
+		return f.Registry.Patch(store, kind, id, patch)
 	}
-	owner, err := numberOf(id)
+	product, err := strconv.ParseInt(id, 10, 64)
 	if err != nil {
 		return false, stores.ErrNotFound
 	}
@@ -127,21 +118,21 @@ func (f *Fake) Change(store, kind, id string, patch []byte) (created bool, err e
 	for i, v := range sent {
 		n := v.ID()
 		if n == 0 {
-			n = owner*100 + int64(i) + 1
+			n = product*100 + int64(i) + 1
 		}
-		if _, err := f.Of(store).Tables[variations].Change(n, marshal(v), f.config.Now()); err != nil {
+		if _, err := f.Store(store).Tables[variations].Patch(n, stores.JSON(v), f.config.Now()); err != nil {
 			return false, err
 		}
 		ids = append(ids, n)
 	}
-	members["variations"] = marshal(ids)
-	return f.Keeper.Change(store, kind, id, marshal(members))
+	members["variations"] = stores.JSON(ids)
+	return f.Registry.Patch(store, kind, id, stores.JSON(members))
 }
 
 func variationIDs(product []byte) []int64 {
 	var p struct {
 		Variations []int64 `json:"variations"`
 	}
-	_ = json.Unmarshal(product, &p) // none is an answer
-	return slices.Clone(p.Variations)
+	_ = json.Unmarshal(product, &p) // a product may have none
+	return p.Variations
 }

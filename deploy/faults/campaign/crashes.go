@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-const mostCrashes = 20
+const maxCrashes = 20
 
-// crashes looks for what no fault excuses in the logs of our own processes: a panic, the runtime giving up, a data race.
+// crashes finds panics, fatal errors and data races in the logs of the services. No fault excuses them.
 func crashes(dir string) ([]string, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.log"))
 	if err != nil {
@@ -19,7 +19,7 @@ func crashes(dir string) ([]string, error) {
 	var found []string
 	for _, path := range paths {
 		switch filepath.Base(path) {
-		case "postgres.log", "kafka.log", "redis.log": // which panic about a full disk, as they should
+		case "postgres.log", "kafka.log", "redis.log": // they may panic because of a full disk
 			continue
 		}
 		file, err := os.Open(path)
@@ -30,8 +30,9 @@ func crashes(dir string) ([]string, error) {
 		in.Buffer(make([]byte, 1<<16), 1<<22)
 		for n := 1; in.Scan(); n++ {
 			line := in.Text()
-			if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") || strings.Contains(line, "WARNING: DATA RACE") {
-				if len(found) < mostCrashes {
+			if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") ||
+				strings.Contains(line, "WARNING: DATA RACE") {
+				if len(found) < maxCrashes {
 					found = append(found, fmt.Sprintf("%s:%d: %s", filepath.Base(path), n, line))
 				}
 			}

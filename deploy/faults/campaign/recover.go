@@ -2,30 +2,30 @@ package campaign
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/url"
 	"sync"
 	"time"
+
+	"storefront.internal/deploy/stack/client"
+	"storefront.internal/deploy/stack/poll"
+	"storefront.internal/shared/backoff"
 )
 
-const (
-	recoverWithin = 3 * time.Minute // a recovery that takes longer is measured as this
-	askEvery      = 100 * time.Millisecond
-)
+const recoveryTimeout = 3 * time.Minute // a longer recovery counts as this
 
-// recover measures how long it takes from now, when everything is healed, until a fresh signal is accepted by every edge and has
-// reached the engine.
-func (r *run) recover(ctx context.Context) {
+// measureRecovery measures the time until each edge accepts a new signal and the engine has it. All faults
+// are healed.
+func (r *run) measureRecovery(ctx context.Context) {
 	begun := time.Now()
-	within, cancel := context.WithTimeout(ctx, recoverWithin)
+	limited, cancel := context.WithTimeout(ctx, recoveryTimeout)
 	defer cancel()
 	var all sync.WaitGroup
 	for i := range r.topology.Edges {
 		all.Go(func() {
-			connection, id, ok := r.load.Fresh(within, i)
-			for ok && r.arrived(within, connection, id) != nil && within.Err() == nil {
-				rest(within, askEvery)
+			if connection, signal, err := r.load.Probe(limited, i); err == nil {
+				_ = poll.Until(limited, "delivery",
+					func() error { return r.checkDelivered(limited, connection, signal) })
 			}
 		})
 	}
@@ -35,35 +35,24 @@ func (r *run) recover(ctx context.Context) {
 	}
 	took := time.Since(begun)
 	if took > 20*time.Second {
-		r.Say("recovered after %s", took.Round(100*time.Millisecond))
+		r.Logf("recovered after %s", took.Round(100*time.Millisecond))
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.recovery = append(r.recovery, took)
 }
 
-// arrived asks the engine for one interaction.
-func (r *run) arrived(ctx context.Context, connection, id string) error {
-	query := url.Values{"connection_id": {connection}, "signal_id": {id}}
-	q, err := http.NewRequestWithContext(ctx, http.MethodGet, r.topology.Engine.URL+"/debug/known?"+query.Encode(), nil)
-	if err != nil {
-		return err
-	}
-	res, err := http.DefaultClient.Do(q)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusNoContent {
-		return fmt.Errorf("%s is not there: %d", id, res.StatusCode)
-	}
-	return nil
+// checkDelivered asks the engine for an interaction.
+func (r *run) checkDelivered(ctx context.Context, connection, signal string) error {
+	query := url.Values{"connection_id": {connection}, "signal_id": {signal}}
+	return client.Call(ctx, nil, client.Request{Method: http.MethodGet,
+		URL: r.topology.Engine.URL + "/debug/known?" + query.Encode()}, nil)
 }
 
-// replayDead replays what died of answers that the nemesis made up (E6), as an operator does who has mended the engine.
+// replayDead replays the dead letters, which the injected responses of the engine caused.
 func (r *run) replayDead(ctx context.Context) (int, error) {
 	api := r.topology.API()
-	view, err := api.Queue(ctx)
+	view, err := api.ViewQueue(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -79,7 +68,7 @@ func (r *run) replayDead(ctx context.Context) (int, error) {
 		total += n
 	}
 	if total > 0 {
-		rest(ctx, 2*time.Second) // the relays take the request up in a moment
+		_ = backoff.Sleep(ctx, 2*time.Second) // until the relays have noticed the request
 	}
 	return total, nil
 }

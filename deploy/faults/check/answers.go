@@ -7,76 +7,79 @@ import (
 	"storefront.internal/deploy/faults/history"
 )
 
-// stored is S1.
-func (r *run) stored() {
-	for k, s := range r.subjects {
+// checkStored checks S1.
+func (r *checker) checkStored() {
+	for k, s := range r.signals {
 		switch {
 		case s.accepted > 0 && len(s.stored) == 0 && s.parked > 0:
-			r.found("S1", "accepted, and parked as what cannot be stored", k.String())
+			r.violation("S1", "accepted, but parked", k.String())
 		case s.accepted > 0 && len(s.stored) == 0:
-			r.found("S1", "accepted, and not stored", k.String())
+			r.violation("S1", "accepted, but not stored", k.String())
 		case s.accepted > 0 && len(s.stored) > 1:
-			r.found("S1", "accepted, and stored more than once", k.String())
+			r.violation("S1", "accepted, and stored more than once", k.String())
 		}
 		for _, x := range s.stored {
-			if len(s.tries) > 0 && !sentAs(s.tries, x) {
-				r.found("S1", "stored otherwise than it was sent", k.String())
+			if len(s.attempts) > 0 && !sentAs(s.attempts, x) {
+				r.violation("S1", "not stored as it was sent", k.String())
 			}
 		}
-		for i := range s.tries {
-			t := &s.tries[i]
-			if t.is("rejected") && !t.sent.Malformed && !t.sent.Foreign && t.result.Reason != "unknown_decision" {
-				r.found("S1", "a sound signal was rejected: "+t.result.Reason, k.String())
+		for i := range s.attempts {
+			t := &s.attempts[i]
+			if t.is("rejected") && !t.sent.Malformed && !t.sent.ForeignDecision &&
+				t.result.Reason != "unknown_decision" {
+				r.violation("S1", "a valid signal was rejected: "+t.result.Reason, k.String())
 			}
 		}
 	}
 }
 
-// sentAs reports whether one of the tries sent what is stored.
-func sentAs(tries []try, x *collect.Signal) bool {
+// sentAs reports whether one of the attempts sent the signal as it is stored.
+func sentAs(tries []attempt, x *collect.Signal) bool {
 	for i := range tries {
 		s := tries[i].sent
-		if s.Malformed || s.Foreign {
+		if s.Malformed || s.ForeignDecision {
 			continue
 		}
 		at, err := time.Parse(time.RFC3339Nano, s.OccurredAt)
-		if err == nil && at.UnixMicro() == x.Occurred && s.Type == x.Type && s.Decision == x.Decision && s.Item == x.Item &&
-			s.Variant == x.Variant && same(s.Quantity, x.Quantity) {
+		if err == nil && at.UnixMicro() == x.Occurred && s.Type == x.Type && s.Decision == x.Decision &&
+			s.Item == x.Item &&
+			s.Variant == x.Variant && equal(s.Quantity, x.Quantity) {
 			return true
 		}
 	}
 	return false
 }
 
-func same(a, b *int) bool {
+func equal(a, b *int) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
 	return *a == *b
 }
 
-// answers is S2.
-func (r *run) answers() {
-	for k, s := range r.subjects {
+// checkResults checks S2.
+func (r *checker) checkResults() {
+	for k, s := range r.signals {
 		if s.accepted < 2 {
 			continue
 		}
-		r.measured.ExtraAccepted += s.accepted - 1
+		r.stats.ExtraAccepted += s.accepted - 1
 		if !r.opt.RedisFaults {
-			r.found("S2", "accepted more than once", k.String())
+			r.violation("S2", "accepted more than once", k.String())
 		}
 	}
 	for _, c := range r.calls {
 		if c.begin.Op != history.Signals || c.kind() != history.OK {
 			continue
 		}
-		if !positions(c) {
-			r.found("S2", "an answer has not one result per position, in order, each with its signal's id", c.end.RequestID)
+		if !resultsMatch(c) {
+			r.violation("S2", "a response does not have one result per position with the id of its signal",
+				c.end.RequestID)
 		}
 	}
 }
 
-func positions(c *call) bool {
+func resultsMatch(c *call) bool {
 	if len(c.end.Results) != len(c.begin.Signals) {
 		return false
 	}
@@ -88,30 +91,30 @@ func positions(c *call) bool {
 	return true
 }
 
-// duplicates is S3.
-func (r *run) duplicates() {
-	for k, s := range r.subjects {
-		for i := range s.tries {
-			t := &s.tries[i]
+// checkDuplicates checks S3.
+func (r *checker) checkDuplicates() {
+	for k, s := range r.signals {
+		for i := range s.attempts {
+			t := &s.attempts[i]
 			if !t.is("duplicate") {
 				continue
 			}
-			if !s.before(t) {
-				r.found("S3", "duplicate, and nobody had sent it before", k.String())
+			if !s.sentBefore(t) {
+				r.violation("S3", "duplicate, but not sent before", k.String())
 			}
 			if len(s.stored) == 0 {
-				r.found("S3", "duplicate, and not stored", k.String())
+				r.violation("S3", "duplicate, but not stored", k.String())
 			}
 		}
 	}
 }
 
-// before reports whether another try began before this one was answered and may have brought the signal.
-func (s *subject) before(t *try) bool {
-	for i := range s.tries {
-		o := &s.tries[i]
+// sentBefore reports whether another attempt began before the end of this one and may have stored the signal.
+func (s *signalEvidence) sentBefore(t *attempt) bool {
+	for i := range s.attempts {
+		o := &s.attempts[i]
 		switch {
-		case o.refused():
+		case o.failed():
 		case o.call == t.call && o.index < t.index:
 			return true
 		case o.call != t.call && o.call.begin.At < t.call.end.At:
@@ -121,36 +124,36 @@ func (s *subject) before(t *try) bool {
 	return false
 }
 
-// phantoms is S4.
-func (r *run) phantoms() {
-	for k, s := range r.subjects {
-		if len(s.stored)+len(s.records)+len(s.receipts)+s.parked > 0 && !s.mayBe() {
-			detail := "everybody was refused, and yet it is "
-			if len(s.tries) == 0 {
-				detail = "nobody sent it, and yet it is "
+// checkPhantoms checks S4.
+func (r *checker) checkPhantoms() {
+	for k, s := range r.signals {
+		if len(s.stored)+len(s.records)+len(s.receipts)+s.parked > 0 && !s.mayExist() {
+			detail := "only sent in failed requests, but it is "
+			if len(s.attempts) == 0 {
+				detail = "never sent, but it is "
 			}
-			r.found("S4", detail+s.where(), k.String())
+			r.violation("S4", detail+s.location(), k.String())
 		}
-		for i := range s.tries {
-			t := &s.tries[i]
-			if (t.sent.Malformed || t.sent.Foreign) && (t.is("accepted") || t.is("duplicate")) {
-				r.found("S4", t.result.Status+", and it is wrong on purpose", k.String())
+		for i := range s.attempts {
+			t := &s.attempts[i]
+			if (t.sent.Malformed || t.sent.ForeignDecision) && (t.is("accepted") || t.is("duplicate")) {
+				r.violation("S4", t.result.Status+", although it is invalid on purpose", k.String())
 			}
 		}
 	}
 }
 
-// mayBe reports whether a try may have brought the signal.
-func (s *subject) mayBe() bool {
-	for i := range s.tries {
-		if !s.tries[i].refused() {
+// mayExist reports whether an attempt may have stored the signal.
+func (s *signalEvidence) mayExist() bool {
+	for i := range s.attempts {
+		if !s.attempts[i].failed() {
 			return true
 		}
 	}
 	return false
 }
 
-func (s *subject) where() string {
+func (s *signalEvidence) location() string {
 	switch {
 	case len(s.stored) > 0:
 		return "stored"
@@ -163,70 +166,74 @@ func (s *subject) where() string {
 	}
 }
 
-// unanswered is S5.
-func (r *run) unanswered() {
-	r.measured.StoredAfter = map[string]int{}
-	for k, s := range r.subjects {
+// checkUnanswered checks S5.
+func (r *checker) checkUnanswered() {
+	r.stats.StoredAfter = map[string]int{}
+	for k, s := range r.signals {
 		copies := map[string]int{}
 		for _, x := range s.records {
-			if copies[x.RecordID]++; copies[x.RecordID] == handed+1 {
-				r.found("S5", "one request's record was written to Kafka more than twice", k.String())
+			if copies[x.RecordID]++; copies[x.RecordID] == maxProduceAttempts+1 {
+				r.violation("S5", "the record of one request was written to Kafka more than twice",
+					k.String())
 			}
 		}
-		if len(s.tries) == 0 || s.accepted+s.dups > 0 || !s.mayBe() {
+		if len(s.attempts) == 0 || s.accepted+s.duplicates > 0 || !s.mayExist() {
 			continue
 		}
 		if len(s.stored) > 1 {
-			r.found("S5", "never answered, and stored more than once", k.String())
+			r.violation("S5", "stored more than once without a response", k.String())
 		}
 		if len(s.stored) > 0 {
-			r.measured.StoredAfter[s.cause()]++
+			r.stats.StoredAfter[s.firstOutcome()]++
 		}
 	}
 }
 
-// handed is how often a request may hand its record to Kafka: once, and once more within its deadline (hazard H2).
-const handed = 2
+// maxProduceAttempts is how often a request may write its record to Kafka: once, and once again within its
+// deadline.
+const maxProduceAttempts = 2
 
-// cause is how the first try that may have stored the signal ended.
-func (s *subject) cause() string {
-	for i := range s.tries {
-		c := s.tries[i].call
+// firstOutcome returns the outcome of the first attempt that may have stored the signal.
+func (s *signalEvidence) firstOutcome() string {
+	for i := range s.attempts {
+		c := s.attempts[i].call
 		switch {
-		case s.tries[i].refused():
+		case s.attempts[i].failed():
 		case !c.ended:
-			return "cut off"
+			return "canceled"
 		case c.end.Status == 0:
-			return "no answer"
+			return "no response"
 		case c.end.Status == 503:
 			return "503"
 		default:
 			return "other status"
 		}
 	}
-	return "no answer"
+	return "no response"
 }
 
-// decisions is S13.
-func (r *run) decisions() {
-	for k, s := range r.subjects {
-		for i := range s.tries {
-			t := &s.tries[i]
+// checkDecisions checks S13.
+func (r *checker) checkDecisions() {
+	for k, s := range r.signals {
+		for i := range s.attempts {
+			t := &s.attempts[i]
 			if !t.is("rejected") || t.result.Reason != "unknown_decision" {
 				continue
 			}
-			if ours := r.minted[key{k.connection, t.sent.Decision}]; ours || !t.sent.Foreign && !t.sent.Malformed {
-				r.found("S13", "unknown_decision, and it is ours", k.String()+" "+t.sent.Decision)
+			if ours := r.minted[scopedID{k.connection, t.sent.Decision}]; ours || !t.sent.ForeignDecision &&
+				!t.sent.Malformed {
+				r.violation("S13", "unknown_decision for a Decision of the connection",
+					k.String()+" "+t.sent.Decision)
 			}
 		}
 	}
 }
 
-// believed is the time after which nobody may take a revoked key any more (contract, section 1, "How soon").
-const believed = 15 * time.Second
+// revocationLimit is the time after which a revoked key must be rejected.
+const revocationLimit = 15 * time.Second
 
-// revoked is H18.
-func (r *run) revoked() {
+// checkRevokedKeys checks H18.
+func (r *checker) checkRevokedKeys() {
 	ended := map[string]int64{}
 	for _, c := range r.calls {
 		if c.begin.Op == history.KeyRevoke && c.kind() == history.OK && c.begin.Key != "" {
@@ -235,8 +242,9 @@ func (r *run) revoked() {
 	}
 	for _, c := range r.calls {
 		at, gone := ended[c.begin.Key]
-		if gone && c.begin.Op != history.KeyRevoke && c.kind() == history.OK && c.begin.At > at+int64(believed) {
-			r.found("H18", "a revoked key was taken", c.begin.Key+" at "+c.begin.Edge)
+		if gone && c.begin.Op != history.KeyRevoke && c.kind() == history.OK &&
+			c.begin.At > at+int64(revocationLimit) {
+			r.violation("H18", "a revoked key was accepted", c.begin.Key+" at "+c.begin.Edge)
 		}
 	}
 }

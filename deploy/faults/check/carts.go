@@ -8,22 +8,23 @@ import (
 	"storefront.internal/deploy/faults/collect"
 )
 
-// place names a cart line.
-type place struct{ connection, decision, item, variant string }
+// lineKey identifies a cart line.
+type lineKey struct{ connection, decision, item, variant string }
 
-func (p place) String() string {
+func (p lineKey) String() string {
 	return p.connection + " " + p.decision + " " + p.item + " " + p.variant
 }
 
-func placeOf(l *collect.Line) place { return place{l.Connection, l.Decision, l.Item, l.Variant} }
+func keyOf(l *collect.CartLine) lineKey { return lineKey{l.Connection, l.Decision, l.Item, l.Variant} }
 
-// most is the cap of a line (contract, section 2 "Cart lines").
-const most = 1_000_000
+// maxQuantity is the largest quantity of a cart line.
+const maxQuantity = 1_000_000
 
-// fold is the reference: the stored signals of one line, in the order in which the shopper acted, one after the other.
+// fold returns the quantity of a cart line from its stored signals, in the order in which the shopper acted.
 func fold(signals []*collect.Signal) (quantity int64) {
 	slices.SortFunc(signals, func(a, b *collect.Signal) int {
-		return cmp.Or(cmp.Compare(acted(a), acted(b)), cmp.Compare(a.Received, b.Received), cmp.Compare(a.Index, b.Index),
+		return cmp.Or(cmp.Compare(effectiveTime(a), effectiveTime(b)), cmp.Compare(a.Received, b.Received),
+			cmp.Compare(a.Index, b.Index),
 			cmp.Compare(a.ID, b.ID))
 	})
 	for _, s := range signals {
@@ -33,7 +34,7 @@ func fold(signals []*collect.Signal) (quantity int64) {
 		}
 		switch s.Type {
 		case "add_to_cart":
-			quantity = min(quantity+n, most)
+			quantity = min(quantity+n, maxQuantity)
 		case "update_quantity":
 			quantity = n
 		case "remove_from_cart":
@@ -43,68 +44,74 @@ func fold(signals []*collect.Signal) (quantity int64) {
 	return quantity
 }
 
-// acted is when the shopper acted; a clock that is ahead counts as the arrival.
-func acted(s *collect.Signal) int64 { return min(s.Occurred, s.Received) }
+// effectiveTime is the time of the shopper's action, or the arrival if the shopper's clock is ahead of it.
+func effectiveTime(s *collect.Signal) int64 { return min(s.Occurred, s.Received) }
 
-// carts is S7.
-func (r *run) carts() {
-	changes := map[place][]*collect.Signal{}
+// checkCartLines checks S7.
+func (r *checker) checkCartLines() {
+	changes := map[lineKey][]*collect.Signal{}
 	for i := range r.state.Signals {
 		s := &r.state.Signals[i]
-		if !r.ours[s.Connection] {
+		if !r.connections[s.Connection] {
 			continue
 		}
 		if s.Type == "add_to_cart" || s.Type == "update_quantity" || s.Type == "remove_from_cart" {
-			p := place{s.Connection, s.Decision, s.Item, s.Variant}
+			p := lineKey{s.Connection, s.Decision, s.Item, s.Variant}
 			changes[p] = append(changes[p], s)
 		}
 	}
-	lines := map[place]*collect.Line{}
+	lines := map[lineKey]*collect.CartLine{}
 	for i := range r.state.Lines {
 		l := &r.state.Lines[i]
-		lines[placeOf(l)] = l
-		if r.ours[l.Connection] && len(changes[placeOf(l)]) == 0 {
-			r.found("S7", "a line that no signal made", placeOf(l).String())
+		lines[keyOf(l)] = l
+		if r.connections[l.Connection] && len(changes[keyOf(l)]) == 0 {
+			r.violation("S7", "a cart line without signals", keyOf(l).String())
 		}
 	}
-	newest := map[place]*collect.Line{}
-	waits := map[place]bool{}
-	for k, s := range r.subjects {
+	newest := map[lineKey]*collect.CartLine{}
+	waits := map[lineKey]bool{}
+	for k, s := range r.signals {
 		for _, x := range s.stored {
 			if s.pending+s.dead > 0 {
-				waits[place{k.connection, x.Decision, x.Item, x.Variant}] = true
+				waits[lineKey{k.connection, x.Decision, x.Item, x.Variant}] = true
 			}
 		}
 		for _, receipt := range s.receipts {
-			if l := receipt.Line; l != nil && (newest[placeOf(l)] == nil || newest[placeOf(l)].Revision < l.Revision) {
-				newest[placeOf(l)] = l
+			if l := receipt.CartLine; l != nil &&
+				(newest[keyOf(l)] == nil || newest[keyOf(l)].Revision < l.Revision) {
+				newest[keyOf(l)] = l
 			}
 		}
 	}
 	for p, signals := range changes {
-		r.line(p, signals, lines[p], newest[p], waits[p])
+		r.checkCartLine(p, signals, lines[p], newest[p], waits[p])
 	}
 }
 
-func (r *run) line(p place, signals []*collect.Signal, stored, told *collect.Line, waits bool) {
+func (r *checker) checkCartLine(p lineKey, signals []*collect.Signal, stored, told *collect.CartLine,
+	waits bool) {
 	want := fold(signals)
 	if stored == nil {
-		r.found("S7", "no line for stored signals", p.String())
+		r.violation("S7", "no cart line for stored signals", p.String())
 		return
 	}
 	if stored.Quantity != want {
-		r.found("S7", "a line is not the fold of its signals", fmt.Sprintf("%s: %d, want %d", p, stored.Quantity, want))
+		r.violation("S7", "a cart line is not the fold of its signals",
+			fmt.Sprintf("%s: %d, want %d", p, stored.Quantity, want))
 	}
 	if stored.Revision != int64(len(signals)) {
-		r.found("S7", "a line was folded another number of times than it has signals", fmt.Sprintf("%s: %d, want %d", p, stored.Revision, len(signals)))
+		r.violation("S7", "a cart line's revision is not the number of its signals",
+			fmt.Sprintf("%s: %d, want %d", p, stored.Revision, len(signals)))
 	}
 	if waits {
 		return
 	}
 	switch {
 	case told == nil:
-		r.found("S7", "the engine was told nothing of a line", p.String())
+		r.violation("S7", "the engine does not have a cart line", p.String())
 	case told.Revision != stored.Revision || told.Quantity != want:
-		r.found("S7", "the engine's line is not the fold", fmt.Sprintf("%s: %d at revision %d, want %d at %d", p, told.Quantity, told.Revision, want, stored.Revision))
+		r.violation("S7", "the engine's cart line is not the fold",
+			fmt.Sprintf("%s: %d at revision %d, want %d at %d", p, told.Quantity, told.Revision, want,
+				stored.Revision))
 	}
 }

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -8,33 +9,53 @@ import (
 	"storefront.internal/deploy/faults/history"
 )
 
-// Figures are what a run came to.
+// Figures are the counts of a run.
 type Figures struct {
-	Calls         map[string]map[string]int `json:"calls"`    // by operation, by kind of end
-	Elements      int                       `json:"elements"` // of operation 1, resends included
-	Signals       int                       `json:"signals"`  // ids that were sent
+	Calls         map[string]map[string]int `json:"calls"`    // by call and outcome
+	Elements      int                       `json:"elements"` // signals in requests, resends included
+	Signals       int                       `json:"signals"`  // distinct ids that were sent
 	Accepted      int                       `json:"accepted"`
 	Duplicate     int                       `json:"duplicate"`
 	Rejected      map[string]int            `json:"rejected"` // by reason
 	ExtraAccepted int                       `json:"extra_accepted"`
-	StoredAfter   map[string]int            `json:"stored_after"` // never answered by a 202, and stored: by how the first try ended
-	Stored        int                       `json:"stored"`
-	Delivered     int                       `json:"delivered"`
-	Redelivered   int                       `json:"redelivered"` // receipts beyond the first of an id
-	Reproduced    int                       `json:"reproduced"`  // elements in Kafka beyond the first of an id
-	Faults        map[string]int            `json:"faults"`
-	Recovery      Percentiles               `json:"recovery"`
-	Drain         time.Duration             `json:"drain"`
+	// stored although never answered 202, by the outcome of the first request
+	StoredAfter map[string]int `json:"stored_after"`
+	Stored      int            `json:"stored"`
+	Delivered   int            `json:"delivered"`
+	Redelivered int            `json:"redelivered"` // receipts of an id after its first
+	// signals in Kafka after the first of their id
+	Reproduced int            `json:"reproduced"`
+	Faults     map[string]int `json:"faults"`
+	Recovery   Percentiles    `json:"recovery"`
+	Drain      time.Duration  `json:"drain"`
 }
 
-// Percentiles are of durations in seconds.
+// Percentiles summarizes durations.
 type Percentiles struct {
-	Count              int `json:"count"`
-	P50, P90, P99, Max float64
+	Count              int
+	P50, P90, P99, Max time.Duration
 }
 
-func (r *run) figures() Figures {
-	f := r.measured
+// NewPercentiles returns the percentiles by nearest rank.
+func NewPercentiles(all []time.Duration) Percentiles {
+	n := len(all)
+	if n == 0 {
+		return Percentiles{}
+	}
+	sorted := slices.Sorted(slices.Values(all))
+	at := func(percent int) time.Duration { return sorted[max(0, (n*percent+99)/100-1)] }
+	return Percentiles{n, at(50), at(90), at(99), sorted[n-1]}
+}
+
+// String returns the cells of a row of a Markdown table.
+func (p Percentiles) String() string {
+	round := func(d time.Duration) time.Duration { return d.Round(10 * time.Millisecond) }
+	return fmt.Sprintf("%d | %s | %s | %s | %s", p.Count, round(p.P50), round(p.P90), round(p.P99),
+		round(p.Max))
+}
+
+func (r *checker) figures() Figures {
+	f := r.stats
 	f.Calls, f.Rejected, f.Faults = map[string]map[string]int{}, map[string]int{}, map[string]int{}
 	for _, c := range r.calls {
 		of := f.Calls[string(c.begin.Op)]
@@ -44,20 +65,20 @@ func (r *run) figures() Figures {
 		}
 		of[string(c.kind())]++
 	}
-	for _, s := range r.subjects {
-		if len(s.tries) > 0 {
+	for _, s := range r.signals {
+		if len(s.attempts) > 0 {
 			f.Signals++
 		}
-		f.Elements += len(s.tries)
+		f.Elements += len(s.attempts)
 		f.Accepted += s.accepted
-		f.Duplicate += s.dups
-		for i := range s.tries {
-			if t := &s.tries[i]; t.is("rejected") {
+		f.Duplicate += s.duplicates
+		for i := range s.attempts {
+			if t := &s.attempts[i]; t.is("rejected") {
 				f.Rejected[t.result.Reason]++
 			}
 		}
 		f.Stored += len(s.stored)
-		if s.told() {
+		if s.confirmed() {
 			f.Delivered++
 		}
 		f.Redelivered += max(0, len(s.receipts)-1)
@@ -70,45 +91,38 @@ func (r *run) figures() Figures {
 	return f
 }
 
-// recovery measures, for each fault, from its heal until every edge that clients went on to call has taken a batch that was sent
-// after the heal. A fault before whose recovery another one began tells nothing.
-func (r *run) recovery() Percentiles {
-	var all []float64
+// recovery measures for each fault the time from its end until each edge accepted a batch that was sent after
+// it. A fault is left out when another fault began before that.
+func (r *checker) recovery() Percentiles {
+	var all []time.Duration
 	for _, f := range r.faults {
-		if d, whole := r.recovered(f.Until); whole {
-			all = append(all, time.Duration(d).Seconds())
+		if d, whole := r.recoveryAfter(f.Until); whole {
+			all = append(all, time.Duration(d))
 		}
 	}
-	slices.Sort(all)
-	p := Percentiles{Count: len(all)}
-	if len(all) > 0 {
-		p.P50, p.P90, p.P99, p.Max = at(all, .5), at(all, .9), at(all, .99), all[len(all)-1]
-	}
-	return p
+	return NewPercentiles(all)
 }
 
-// at is the nearest-rank percentile.
-func at(sorted []float64, q float64) float64 {
-	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
-}
+// recoveryLimit is the time after a fault within which a recovery is measured.
+const recoveryLimit = int64(2 * time.Minute)
 
-// within is how long after a heal a recovery is looked for.
-const within = int64(2 * time.Minute)
-
-func (r *run) recovered(heal int64) (took int64, whole bool) {
+func (r *checker) recoveryAfter(heal int64) (took int64, whole bool) {
 	next := int64(math.MaxInt64)
 	for _, f := range r.faults {
 		if f.At >= heal && f.At < next {
 			next = f.At
 		}
 		if f.At < heal && f.Until > heal {
-			return 0, false // another one is still on
+			return 0, false // another fault is active
 		}
 	}
-	first := map[string]int64{} // by edge, when it took a batch
-	from, _ := slices.BinarySearchFunc(r.calls, heal, func(c *call, at int64) int { return int(max(-1, min(1, c.begin.At-at))) })
+	first := map[string]int64{} // by edge: when it accepted a batch
+	from, _ := slices.BinarySearchFunc(r.calls, heal, func(c *call,
+		at int64) int {
+		return int(max(-1, min(1, c.begin.At-at)))
+	})
 	for _, c := range r.calls[from:] {
-		if c.begin.At > heal+within || c.begin.At > next {
+		if c.begin.At > heal+recoveryLimit || c.begin.At > next {
 			break
 		}
 		if c.begin.Op != history.Signals {

@@ -5,18 +5,18 @@ import (
 	"storefront.internal/deploy/faults/history"
 )
 
-// key names a signal, or a Decision, of a connection.
-type key struct{ connection, id string }
+// scopedID identifies a signal or a Decision of a connection.
+type scopedID struct{ connection, id string }
 
-func (k key) String() string { return k.connection + " " + k.id }
+func (k scopedID) String() string { return k.connection + " " + k.id }
 
-// call is a begin and its end.
+// call is a call with its end.
 type call struct {
 	begin, end history.Event
 	ended      bool
 }
 
-// kind is how the call ended; one that was cut off may have done anything.
+// kind returns the outcome of the call. A canceled call may have had any effect.
 func (c *call) kind() history.Kind {
 	if !c.ended {
 		return history.Info
@@ -24,32 +24,32 @@ func (c *call) kind() history.Kind {
 	return c.end.Kind
 }
 
-// try is one element of one call. result is nil unless the call was answered by results.
-type try struct {
+// attempt is a signal in a call. result is nil unless the response has results.
+type attempt struct {
 	call   *call
 	index  int
-	sent   *history.Sent
-	result *history.Result
+	sent   *history.SentSignal
+	result *history.SignalResult
 }
 
-func (t *try) is(status string) bool { return t.result != nil && t.result.Status == status }
+func (t *attempt) is(status string) bool { return t.result != nil && t.result.Status == status }
 
-// refused says that this try certainly stored nothing.
-func (t *try) refused() bool { return t.is("rejected") || t.call.kind() == history.Fail }
+// failed reports whether this attempt certainly stored nothing.
+func (t *attempt) failed() bool { return t.is("rejected") || t.call.kind() == history.Fail }
 
-// subject is everything about one signal id.
-type subject struct {
-	tries          []try
-	stored         []*collect.Signal
-	records        []*collect.Record
-	receipts       []*collect.Receipt
-	pending, dead  int
-	parked         int
-	accepted, dups int
+// signalEvidence is all that is known about a signal.
+type signalEvidence struct {
+	attempts             []attempt
+	stored               []*collect.Signal
+	records              []*collect.TopicSignal
+	receipts             []*collect.Receipt
+	pending, dead        int
+	parked               int
+	accepted, duplicates int
 }
 
-// told reports whether the engine said that it has the signal.
-func (s *subject) told() bool {
+// confirmed reports whether the engine has confirmed the signal.
+func (s *signalEvidence) confirmed() bool {
 	for _, r := range s.receipts {
 		if r.Result == "created" || r.Result == "exists" {
 			return true
@@ -58,9 +58,10 @@ func (s *subject) told() bool {
 	return false
 }
 
-// index brings history and state together.
-func (r *run) index(events []history.Event) {
-	r.subjects, r.ours, r.minted = map[key]*subject{}, map[string]bool{}, map[key]bool{}
+// index groups history and state by signal.
+func (r *checker) index(events []history.Event) {
+	r.signals, r.connections, r.minted = map[scopedID]*signalEvidence{}, map[string]bool{},
+		map[scopedID]bool{}
 	open := map[uint64]*call{}
 	for _, e := range events {
 		if e.Kind == history.Invoke {
@@ -75,21 +76,21 @@ func (r *run) index(events []history.Event) {
 	}
 	for _, c := range r.calls {
 		if c.begin.Connection != "" {
-			r.ours[c.begin.Connection] = true
+			r.connections[c.begin.Connection] = true
 		}
 		switch {
 		case c.begin.Op == history.Recommend && c.kind() == history.OK:
-			r.minted[key{c.begin.Connection, c.end.Decision}] = true
+			r.minted[scopedID{c.begin.Connection, c.end.Decision}] = true
 		case len(c.begin.Signals) > 0:
-			r.tries(c)
+			r.addAttempts(c)
 		}
 	}
-	r.places()
+	r.indexState()
 }
 
-// tries notes the elements of a call of operation 1, or of a probe that looks like one.
-func (r *run) tries(c *call) {
-	results := map[int]*history.Result{}
+// addAttempts adds the signals of a call.
+func (r *checker) addAttempts(c *call) {
+	results := map[int]*history.SignalResult{}
 	for i := range c.end.Results {
 		results[c.end.Results[i].Index] = &c.end.Results[i]
 	}
@@ -98,64 +99,64 @@ func (r *run) tries(c *call) {
 		if sent.ID == "" {
 			continue
 		}
-		t := try{call: c, index: i, sent: sent}
+		t := attempt{call: c, index: i, sent: sent}
 		if c.kind() == history.OK {
 			t.result = results[i]
 		}
-		s := r.subject(c.begin.Connection, sent.ID)
-		s.tries = append(s.tries, t)
+		s := r.signal(c.begin.Connection, sent.ID)
+		s.attempts = append(s.attempts, t)
 		switch {
 		case t.is("accepted"):
 			s.accepted++
 		case t.is("duplicate"):
-			s.dups++
+			s.duplicates++
 		}
 	}
 }
 
-func (r *run) subject(connection, id string) *subject {
-	k := key{connection, id}
-	s := r.subjects[k]
+func (r *checker) signal(connection, id string) *signalEvidence {
+	k := scopedID{connection, id}
+	s := r.signals[k]
 	if s == nil {
-		s = &subject{}
-		r.subjects[k] = s
+		s = &signalEvidence{}
+		r.signals[k] = s
 	}
 	return s
 }
 
-// places notes where signals of the history's connections lie. Other connections are of other runs.
-func (r *run) places() {
+// indexState adds the state of each signal. Connections that are not in the history are of other runs.
+func (r *checker) indexState() {
 	for i := range r.state.Signals {
-		if x := &r.state.Signals[i]; r.ours[x.Connection] {
-			s := r.subject(x.Connection, x.ID)
+		if x := &r.state.Signals[i]; r.connections[x.Connection] {
+			s := r.signal(x.Connection, x.ID)
 			s.stored = append(s.stored, x)
 		}
 	}
 	for i := range r.state.Topic {
-		if x := &r.state.Topic[i]; r.ours[x.Connection] {
-			s := r.subject(x.Connection, x.ID)
+		if x := &r.state.Topic[i]; r.connections[x.Connection] {
+			s := r.signal(x.Connection, x.ID)
 			s.records = append(s.records, x)
 		}
 	}
 	for i := range r.state.Engine.Receipts {
-		if x := &r.state.Engine.Receipts[i]; r.ours[x.Connection] {
-			s := r.subject(x.Connection, x.ID)
+		if x := &r.state.Engine.Receipts[i]; r.connections[x.Connection] {
+			s := r.signal(x.Connection, x.ID)
 			s.receipts = append(s.receipts, x)
 		}
 	}
 	for _, x := range r.state.Parked {
-		if r.ours[x.Connection] && x.Signal != "" {
-			r.subject(x.Connection, x.Signal).parked++
+		if r.connections[x.Connection] && x.Signal != "" {
+			r.signal(x.Connection, x.Signal).parked++
 		}
 	}
 	for _, x := range r.state.Pending {
-		if r.ours[x.Connection] && x.Kind == interaction {
-			r.subject(x.Connection, x.ID).pending++
+		if r.connections[x.Connection] && x.Kind == interaction {
+			r.signal(x.Connection, x.ID).pending++
 		}
 	}
 	for _, x := range r.state.Dead {
-		if r.ours[x.Connection] && x.Kind == interaction {
-			r.subject(x.Connection, x.ID).dead++
+		if r.connections[x.Connection] && x.Kind == interaction {
+			r.signal(x.Connection, x.ID).dead++
 		}
 	}
 }

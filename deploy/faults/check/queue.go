@@ -5,90 +5,95 @@ import (
 	"strings"
 )
 
-// conserved is S9.
-func (r *run) conserved() {
+// checkQueue checks S9.
+func (r *checker) checkQueue() {
 	stored := map[string]int{}
 	for _, s := range r.state.Signals {
 		stored[s.Connection]++
 	}
 	for connection, n := range r.state.Ledger {
-		if r.ours[connection] && n != stored[connection] {
-			r.found("S9", "the ledger holds another number of signals than are stored", fmt.Sprintf("%s: %d, stored %d", connection, n, stored[connection]))
+		if r.connections[connection] && n != stored[connection] {
+			r.violation("S9", "the ledger does not have as many signals as are stored",
+				fmt.Sprintf("%s: %d, stored %d", connection, n, stored[connection]))
 		}
 	}
-	for k, s := range r.subjects {
+	for k, s := range r.signals {
 		switch {
 		case s.pending+s.dead > 0 && len(s.stored) == 0:
-			r.found("S9", "waiting or dead, and not stored", k.String())
+			r.violation("S9", "pending or dead, but not stored", k.String())
 		case s.pending+s.dead > 1:
-			r.found("S9", "in the queue more than once", k.String())
+			r.violation("S9", "in the queue more than once", k.String())
 		}
 	}
 	for _, q := range r.state.Queue {
-		if !r.ours[q.Connection] {
+		if !r.connections[q.Connection] {
 			continue
 		}
 		if q.Counted != q.Pending || q.CountedUnconfirmed != q.Unconfirmed {
-			r.found("S9", "the counts are not those of the rows", fmt.Sprintf("%+v", q))
+			r.violation("S9", "the counts differ from the rows", fmt.Sprintf("%+v", q))
 		}
-		if q.Shown != q.Pending || q.ShownDead != q.Dead || q.ShownDoubtful != q.Unconfirmed {
-			r.found("S9", "the view does not show the rows", fmt.Sprintf("%+v", q))
+		if q.ViewPending != q.Pending || q.ViewDead != q.Dead || q.ViewUnconfirmed != q.Unconfirmed {
+			r.violation("S9", "the queue view differs from the rows", fmt.Sprintf("%+v", q))
 		}
 	}
-	r.gauges()
+	r.checkMetrics()
 }
 
-// gauges compares what relays export with the rows.
-func (r *run) gauges() {
+// checkMetrics compares the metrics of the relays with the rows.
+func (r *checker) checkMetrics() {
 	var pending, dead float64
 	for _, q := range r.state.Queue {
 		pending, dead = pending+float64(q.Pending), dead+float64(q.Dead)
 	}
 	for process, samples := range r.state.Metrics {
 		if v, there := samples[`storefront_engine_pending{kind="interaction"}`]; there && v != pending {
-			r.found("S9", "a relay exports another number of pending deliveries", fmt.Sprintf("%s: %v, rows %v", process, v, pending))
+			r.violation("S9", "a relay exports a wrong number of pending deliveries",
+				fmt.Sprintf("%s: %v, rows %v", process, v, pending))
 		}
 		if v, there := samples[`storefront_engine_dead_last_24h{kind="interaction"}`]; there && v != dead {
-			r.found("S9", "a relay exports another number of dead deliveries", fmt.Sprintf("%s: %v, rows %v", process, v, dead))
+			r.violation("S9", "a relay exports a wrong number of dead letters",
+				fmt.Sprintf("%s: %v, rows %v", process, v, dead))
 		}
 	}
 }
 
-// growth is how many more goroutines than at rest a process may have: connections that are kept for a while.
-const growth = 200
+// maxGoroutineGrowth is the allowed growth of a process, because of connections that remain open for a while.
+const maxGoroutineGrowth = 200
 
-// Grown says whether a process has more goroutines than it may have, of one that was there at rest.
-func Grown(rested map[string]float64, process string, now float64) bool {
-	before, known := rested[process]
-	return known && now > before+growth
+// GoroutinesGrew reports whether a process has too many goroutines compared with its idle state before the
+// run.
+func GoroutinesGrew(idle map[string]float64, process string, now float64) bool {
+	before, known := idle[process]
+	return known && now > before+maxGoroutineGrowth
 }
 
-// rest is S10.
-func (r *run) rest() {
+// checkIdle checks S10 and H9.
+func (r *checker) checkIdle() {
 	if r.state.Drain > r.opt.DrainLimit {
-		r.found("S10", fmt.Sprintf("not drained within %s", r.opt.DrainLimit), r.state.Drain.String())
+		r.violation("S10", fmt.Sprintf("not drained within %s", r.opt.DrainLimit), r.state.Drain.String())
 	}
-	for place, n := range r.state.Lag {
+	for partition, n := range r.state.Lag {
 		if n > 0 {
-			r.found("S10", "records that nobody has read", fmt.Sprintf("%s: %d", place, n))
+			r.violation("S10", "unread records", fmt.Sprintf("%s: %d", partition, n))
 		}
 	}
 	for _, d := range r.state.Pending {
-		if !r.ours[d.Connection] {
+		if !r.connections[d.Connection] {
 			continue
 		}
-		r.found("S10", "a delivery still waits", d.Kind+" "+d.Connection+" "+d.ID)
+		r.violation("S10", "a delivery is still pending", d.Kind+" "+d.Connection+" "+d.ID)
 	}
 	if n := r.state.Deadlocks - r.opt.Deadlocks; n > 0 {
-		r.found("H9", fmt.Sprintf("PostgreSQL had to end %d deadlocks", n), "")
+		r.violation("H9", fmt.Sprintf("PostgreSQL resolved %d deadlocks", n), "")
 	}
 	for process, samples := range r.state.Metrics {
-		if now := samples["go_goroutines"]; Grown(r.opt.Goroutines, process, now) {
-			r.found("S10", "goroutines have grown", fmt.Sprintf("%s: %v, before %v", process, now, r.opt.Goroutines[process]))
+		if now := samples["go_goroutines"]; GoroutinesGrew(r.opt.Goroutines, process, now) {
+			r.violation("S10", "the number of goroutines has grown",
+				fmt.Sprintf("%s: %v, before %v", process, now, r.opt.Goroutines[process]))
 		}
 		for sample, v := range samples {
 			if strings.Contains(sample, "_panics_total") && v > 0 {
-				r.found("S10", "a handler panicked", process)
+				r.violation("S10", "a handler panicked", process)
 			}
 		}
 	}

@@ -8,10 +8,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"storefront.internal/deploy/local/services"
+	"storefront.internal/deploy/faults/topology"
+	"storefront.internal/deploy/stack/client"
+	"storefront.internal/shared/backoff"
+	"storefront.internal/shared/stream"
 )
 
-// Targets says where to read. What is empty is not read.
+// Targets are the addresses to read from. Nothing is read from an empty one.
 type Targets struct {
 	DatabaseURL  string // of a role that may read everything
 	Brokers      []string
@@ -23,13 +26,29 @@ type Targets struct {
 	BackendToken string
 	ProviderURL  string
 	RedisAddr    string
-	Admin        map[string]string // host:port of each process's operations port, by its name
+	Admin        map[string]string // host:port of the operations port of each process
 }
 
-// Read reads everything. It is for a deployment that is quiet: what moves meanwhile would look like a fault.
+// TargetsOf returns the targets of a deployment.
+func TargetsOf(x *topology.Topology) Targets {
+	t := Targets{
+		DatabaseURL: x.Settings.Database, Brokers: []string{x.Settings.KafkaBrokers},
+		Topic: stream.TopicSignals,
+		Group: topology.RelayGroup, Topics: []string{stream.TopicSignals,
+			stream.TopicDecisions}, EngineURL: x.Engine.URL,
+		ControlURL: x.Control.URL, BackendToken: x.Settings.BackendToken, ProviderURL: x.Provider.URL,
+		RedisAddr: x.Settings.RedisAddr, Admin: map[string]string{},
+	}
+	for _, s := range x.Services() {
+		t.Admin[s.Name] = s.Admin
+	}
+	return t
+}
+
+// Read reads everything. The deployment must be idle: changes meanwhile would look like violations.
 func Read(ctx context.Context, t Targets) (*State, error) {
 	s := &State{Ledger: map[string]int{}, Lag: map[string]int64{}, Metrics: map[string]map[string]float64{}}
-	c := collector{Targets: t, state: s, same: map[string]string{}}
+	c := collector{Targets: t, state: s, interned: map[string]string{}}
 	for _, part := range []struct {
 		name string
 		read func(context.Context) error
@@ -39,7 +58,7 @@ func Read(ctx context.Context, t Targets) (*State, error) {
 		{"topic", c.topic, len(t.Brokers) == 0},
 		{"engine", c.engine, t.EngineURL == ""},
 		{"queue view", c.queue, t.ControlURL == ""},
-		{"redis", c.cache, t.RedisAddr == ""},
+		{"redis", c.cachedItems, t.RedisAddr == ""},
 		{"provider", c.provider, t.ProviderURL == ""},
 		{"metrics", c.metrics, len(t.Admin) == 0},
 	} {
@@ -56,22 +75,22 @@ func Read(ctx context.Context, t Targets) (*State, error) {
 // collector fills a state.
 type collector struct {
 	Targets
-	state *State
-	same  map[string]string // one copy of each text that repeats
+	state    *State
+	interned map[string]string // one copy of each repeated text
 }
 
-// one returns the text's one copy: a run of a million signals has few connections, Decisions and items.
-func (c *collector) one(text string) string {
-	if known, ok := c.same[text]; ok {
+// intern returns one copy of equal texts: a million signals have few connections, Decisions and items.
+func (c *collector) intern(text string) string {
+	if known, ok := c.interned[text]; ok {
 		return known
 	}
-	c.same[text] = text
+	c.interned[text] = text
 	return text
 }
 
-// queue adds what operation 9 says to the slices.
+// queue adds the queue view to the slices.
 func (c *collector) queue(ctx context.Context) error {
-	view, err := services.Internal{BaseURL: c.ControlURL, BackendToken: c.BackendToken}.Queue(ctx)
+	view, err := client.Internal{BaseURL: c.ControlURL, BackendToken: c.BackendToken}.ViewQueue(ctx)
 	if err != nil {
 		return err
 	}
@@ -83,50 +102,48 @@ func (c *collector) queue(ctx context.Context) error {
 		i, known := at[shown.ConnectionID]
 		if !known {
 			i = len(c.state.Queue)
-			c.state.Queue = append(c.state.Queue, Slice{Connection: shown.ConnectionID})
+			c.state.Queue = append(c.state.Queue, QueueCounts{Connection: shown.ConnectionID})
 		}
 		s := &c.state.Queue[i]
-		s.Shown, s.ShownDead, s.ShownDoubtful = int64(shown.Pending), int64(shown.DeadLast24h), int64(shown.UnconfirmedCreations)
+		s.ViewPending, s.ViewDead, s.ViewUnconfirmed = int64(shown.Pending), int64(shown.DeadLast24h),
+			int64(shown.UnconfirmedCreations)
 	}
 	return nil
 }
 
-// between is how often Quiet looks.
-const between = 250 * time.Millisecond
-
-// Quiet waits until the relays have read the topics to their ends and nothing is left to deliver, and answers how long that
-// took. It gives up with the context, and says what was still open: the state is worth reading all the same.
-func Quiet(ctx context.Context, t Targets) (time.Duration, error) {
+// WaitIdle waits until the relays have read the topics and nothing is left to deliver, and returns how long
+// that took. When the context ends, the error says what is left.
+func WaitIdle(ctx context.Context, t Targets) (time.Duration, error) {
 	begun := time.Now()
 	last := errors.New("nothing was read yet")
 	for {
-		if err := t.open(ctx); err == nil {
+		err := t.checkIdle(ctx)
+		if err == nil {
 			return time.Since(begun), nil
-		} else if ctx.Err() == nil {
+		}
+		if ctx.Err() == nil {
 			last = err
 		}
-		select {
-		case <-ctx.Done():
-			return time.Since(begun), fmt.Errorf("collect: not quiet: %w", last)
-		case <-time.After(between):
+		if backoff.Sleep(ctx, 250*time.Millisecond) != nil {
+			return time.Since(begun), fmt.Errorf("collect: not idle: %w", last)
 		}
 	}
 }
 
-// unfinished counts what control still owes to Redis, and the fetches and loads that are due; what is due later is upkeep.
-const unfinished = `SELECT count(*) FROM control.river_job
+// selectUnfinishedJobs counts the jobs that change Redis or fetch entities. Other jobs are periodic.
+const selectUnfinishedJobs = `SELECT count(*) FROM control.river_job
 	WHERE state IN ('available', 'pending', 'running', 'retryable', 'scheduled')
 	AND kind IN ('item_push', 'key_push', 'item_recompose', 'entity_refresh')`
 
-// open returns what is still open.
-func (t Targets) open(ctx context.Context) error {
+// checkIdle returns an error that says what is left to do.
+func (t Targets) checkIdle(ctx context.Context) error {
 	lag, err := t.lag(ctx)
 	if err != nil {
 		return err
 	}
-	for place, n := range lag {
+	for partition, n := range lag {
 		if n > 0 {
-			return fmt.Errorf("%d records of %s are not read", n, place)
+			return fmt.Errorf("%d records of %s are not read", n, partition)
 		}
 	}
 	conn, err := pgx.Connect(ctx, t.DatabaseURL)
@@ -135,18 +152,20 @@ func (t Targets) open(ctx context.Context) error {
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	var entries, deltas int
-	if err := conn.QueryRow(ctx, `SELECT (SELECT count(*) FROM delivery.entries), (SELECT count(*) FROM delivery.deltas)`).Scan(&entries, &deltas); err != nil {
+	if err := conn.QueryRow(ctx,
+		`SELECT (SELECT count(*) FROM delivery.entries), (SELECT count(*) FROM delivery.deltas)`,
+	).Scan(&entries, &deltas); err != nil {
 		return err
 	}
 	if entries+deltas > 0 {
-		return fmt.Errorf("%d deliveries wait, %d deltas are not folded", entries, deltas)
+		return fmt.Errorf("%d deliveries are pending, %d deltas are not compacted", entries, deltas)
 	}
 	var jobs int
-	if err := conn.QueryRow(ctx, unfinished).Scan(&jobs); err != nil {
+	if err := conn.QueryRow(ctx, selectUnfinishedJobs).Scan(&jobs); err != nil {
 		return err
 	}
 	if jobs > 0 {
-		return fmt.Errorf("%d jobs of control are not done", jobs)
+		return fmt.Errorf("%d jobs of control are unfinished", jobs)
 	}
 	return nil
 }

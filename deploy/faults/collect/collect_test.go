@@ -13,17 +13,19 @@ import (
 )
 
 func fresh() *collector {
-	return &collector{state: &State{Ledger: map[string]int{}, Lag: map[string]int64{}, Metrics: map[string]map[string]float64{}}, same: map[string]string{}}
+	return &collector{state: &State{Ledger: map[string]int{}, Lag: map[string]int64{},
+		Metrics: map[string]map[string]float64{}}, interned: map[string]string{}}
 }
 
-// What the demo engine received is read as it arrived: each copy's bytes, the cart line, who was refused.
+// TestEngine checks what is read from the demo engine: the digest of each body, cart lines and 401s.
 func TestEngine(t *testing.T) {
 	e := engine.New("right", nil)
 	server := httptest.NewServer(e.Handler())
 	defer server.Close()
 	post := func(path, token, body string) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+path, strings.NewReader(body))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+path,
+			strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,28 +36,36 @@ func TestEngine(t *testing.T) {
 		}
 		_ = answer.Body.Close()
 	}
-	one := `{"signal_id":"sig_1","connection_id":"con_1","decision_id":"dec_1","visitor":{"visitor_id":"vis_x"},"cart_line":{"item_id":"itm_1","quantity":2,"revision":3}}`
+	one := `{"signal_id":"sig_1","connection_id":"con_1","decision_id":"dec_1",` +
+		`"visitor":{"visitor_id":"vis_x"},` +
+		`"cart_line":{"item_id":"itm_1","quantity":2,"revision":3}}`
 	post("/v1/interactions", "right", `{"interactions":[`+one+`]}`)
 	post("/v1/interactions", "wrong", `{"interactions":[`+one+`]}`)
-	post("/v1/interactions", "right", `{"interactions":[`+one+`,{"signal_id":"sig_2","connection_id":"con_1"}]}`)
-	post("/v1/observations", "right", `[{"data":{"observation_id":"obs_1","connection_id":"con_1","entity":"product","external_id":"p","revision":4}}]`)
+	post("/v1/interactions", "right",
+		`{"interactions":[`+one+`,{"signal_id":"sig_2","connection_id":"con_1"}]}`)
+	post("/v1/observations", "right",
+		`[{"data":{"observation_id":"obs_1","connection_id":"con_1","entity":"product",`+
+			`"external_id":"p","revision":4}}]`)
 	c := fresh()
 	c.EngineURL = server.URL
 	if err := c.engine(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	got := c.state.Engine
-	if len(got.Receipts) != 3 || len(got.Events) != 1 || len(got.Refusals) != 1 {
+	if len(got.Receipts) != 3 || len(got.Events) != 1 || len(got.Unauthorized) != 1 {
 		t.Fatalf("%+v", got)
 	}
 	first, again := got.Receipts[0], got.Receipts[1]
-	if first.Result != "created" || again.Result != "exists" || first.Digest != again.Digest || first.Digest == got.Receipts[2].Digest {
+	if first.Result != "created" || again.Result != "exists" || first.Digest != again.Digest ||
+		first.Digest == got.Receipts[2].Digest {
 		t.Errorf("%+v %+v", first, again)
 	}
-	if first.Visitor != "vis_x" || *first.Line != (Line{"con_1", "dec_1", "itm_1", "", 2, 3}) || got.Receipts[2].Line != nil {
-		t.Errorf("%+v %+v", first, first.Line)
+	if first.Visitor != "vis_x" || *first.CartLine != (CartLine{"con_1", "dec_1", "itm_1", "", 2, 3}) ||
+		got.Receipts[2].CartLine != nil {
+		t.Errorf("%+v %+v", first, first.CartLine)
 	}
-	if got.Events[0] != (Envelope{"obs_1", "con_1", "product", "p", 4}) || got.Refusals[0].Credential == "" {
+	if got.Events[0] != (Envelope{"obs_1", "con_1", "product", "p", 4}) ||
+		got.Unauthorized[0].Credential == "" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -76,7 +86,8 @@ func TestElements(t *testing.T) {
 }
 
 func TestSamples(t *testing.T) {
-	got, err := samples(strings.NewReader("# HELP x y\n# TYPE x gauge\nx 3\ny{kind=\"a b\",z=\"c\"} 1.5e+02\n\n"))
+	got, err := samples(strings.NewReader("# HELP x y\n# TYPE x gauge\nx 3\ny{kind=\"a b\",z=\"c\"} " +
+		"1.5e+02\n\n"))
 	if err != nil || len(got) != 2 || got["x"] != 3 || got[`y{kind="a b",z="c"}`] != 150 {
 		t.Errorf("%v %v", got, err)
 	}
@@ -89,15 +100,17 @@ func TestSamples(t *testing.T) {
 
 func TestRecord(t *testing.T) {
 	c := fresh()
-	c.record(2, 7, []byte(`{"schema":1,"record_id":"r","connection_id":"con_1","signals":[{"index":0,"signal_id":"sig_1","visitor":{"visitor_id":"vis_1"}},{"index":2,"signal_id":"sig_2"}]}`))
-	c.record(2, 8, []byte(`not ours`))
-	want := []Record{{"con_1", "sig_1", "vis_1", "r", 2, 7}, {"con_1", "sig_2", "", "r", 2, 7}}
+	c.addRecord(2, 7, []byte(`{"schema":1,"record_id":"r","connection_id":"con_1","signals":[`+
+		`{"index":0,"signal_id":"sig_1","visitor":{"visitor_id":"vis_1"}},{"index":2,"signal_id":"sig_2"}]}`))
+	c.addRecord(2, 8, []byte(`not ours`))
+	want := []TopicSignal{{"con_1", "sig_1", "vis_1", "r", 2, 7}, {"con_1", "sig_2", "", "r", 2, 7}}
 	if len(c.state.Topic) != 2 || c.state.Topic[0] != want[0] || c.state.Topic[1] != want[1] {
 		t.Errorf("%+v", c.state.Topic)
 	}
 }
 
-// The bytes of `raw` count, not what they mean; of a provider's document only what it means does.
+// TestDigests checks that digests of `raw` depend on its bytes, and those of provider documents on their
+// content only.
 func TestDigests(t *testing.T) {
 	a, b := rawOf([]byte(`{"raw": {"x": 1}, "revision":2}`)), rawOf([]byte(`{"raw":{"x":1}}`))
 	if string(a) != `{"x": 1}` || digest(a) == digest(b) || digest(rawOf([]byte(`{}`))) != "" {
@@ -109,12 +122,13 @@ func TestDigests(t *testing.T) {
 		}
 		return v
 	}
-	if canonical(read(`{"a":1,"b":[2]}`)) != canonical(read(`{ "b": [2], "a": 1.0 }`)) || canonical(read(`{"a":1}`)) == canonical(read(`{"a":2}`)) {
+	if canonicalDigest(read(`{"a":1,"b":[2]}`)) != canonicalDigest(read(`{ "b": [2], "a": 1.0 }`)) ||
+		canonicalDigest(read(`{"a":1}`)) == canonicalDigest(read(`{"a":2}`)) {
 		t.Error("documents do not compare by what they mean")
 	}
 }
 
-// What cannot be reached is an error, never an empty state; and waiting says what it waited for.
+// TestUnreachable checks that an unreachable source is an error and not an empty state.
 func TestUnreachable(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -122,7 +136,8 @@ func TestUnreachable(t *testing.T) {
 	if s, err := Read(t.Context(), Targets{EngineURL: nowhere}); err == nil {
 		t.Errorf("%+v", s)
 	}
-	if _, err := Quiet(ctx, Targets{DatabaseURL: "postgres://nobody@127.0.0.1:1/none"}); err == nil || !strings.Contains(err.Error(), "not quiet") {
+	if _, err := WaitIdle(ctx, Targets{DatabaseURL: "postgres://nouser@127.0.0.1:1/none"}); err == nil ||
+		!strings.Contains(err.Error(), "not idle") {
 		t.Error(err)
 	}
 }

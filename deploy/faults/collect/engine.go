@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// engine reads the demo engine's debug routes.
+// engine reads the debug routes of the demo engine.
 func (c *collector) engine(ctx context.Context) error {
 	return errors.Join(
-		list(ctx, c.EngineURL+"/debug/interactions", c.receipt),
-		list(ctx, c.EngineURL+"/debug/observations", c.envelope),
-		list(ctx, c.EngineURL+"/debug/snapshots", c.reading),
-		list(ctx, c.EngineURL+"/debug/refusals", c.refusal),
+		list(ctx, c.EngineURL+"/debug/interactions", c.addReceipt),
+		list(ctx, c.EngineURL+"/debug/observations", c.addEnvelope),
+		list(ctx, c.EngineURL+"/debug/snapshots", c.addSnapshotRead),
+		list(ctx, c.EngineURL+"/debug/refusals", c.addUnauthorized),
 	)
 }
 
-// list reads the elements of the one array in the answer of a debug route, one by one: all of them together are too large to
-// hold twice.
+// list reads the elements of the array in the response of a debug route one by one, because all of them are
+// too large to be held twice.
 func list(ctx context.Context, url string, keep func(json.RawMessage) error) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -63,7 +63,7 @@ func elements(body io.Reader, keep func(json.RawMessage) error) error {
 	return nil
 }
 
-func (c *collector) receipt(element json.RawMessage) error {
+func (c *collector) addReceipt(element json.RawMessage) error {
 	var r struct {
 		Result      string          `json:"result"`
 		Interaction json.RawMessage `json:"interaction"`
@@ -89,17 +89,19 @@ func (c *collector) receipt(element json.RawMessage) error {
 		return err
 	}
 	sum := sha256.Sum256(bytes.TrimSpace(r.Interaction))
-	got := Receipt{Connection: c.one(i.Connection), ID: i.Signal, Visitor: i.Visitor.ID, Decision: c.one(i.Decision), Result: c.one(r.Result),
+	got := Receipt{Connection: c.intern(i.Connection), ID: i.Signal, Visitor: i.Visitor.ID,
+		Decision: c.intern(i.Decision), Result: c.intern(r.Result),
 		Digest: [16]byte(sum[:16])}
 	if i.Line != nil {
-		got.Line = &Line{Connection: got.Connection, Decision: got.Decision, Item: c.one(i.Line.Item), Variant: c.one(i.Line.Variant),
+		got.CartLine = &CartLine{Connection: got.Connection, Decision: got.Decision,
+			Item: c.intern(i.Line.Item), Variant: c.intern(i.Line.Variant),
 			Quantity: i.Line.Quantity, Revision: i.Line.Revision}
 	}
 	c.state.Engine.Receipts = append(c.state.Engine.Receipts, got)
 	return nil
 }
 
-func (c *collector) envelope(element json.RawMessage) error {
+func (c *collector) addEnvelope(element json.RawMessage) error {
 	var e struct {
 		Data struct {
 			Observation string `json:"observation_id"`
@@ -116,7 +118,7 @@ func (c *collector) envelope(element json.RawMessage) error {
 	return nil
 }
 
-func (c *collector) reading(element json.RawMessage) error {
+func (c *collector) addSnapshotRead(element json.RawMessage) error {
 	var r struct {
 		Observation string `json:"observation_id"`
 		Connection  string `json:"connection_id"`
@@ -126,11 +128,11 @@ func (c *collector) reading(element json.RawMessage) error {
 	if err := json.Unmarshal(element, &r); err != nil {
 		return err
 	}
-	c.state.Engine.Readings = append(c.state.Engine.Readings, Reading(r))
+	c.state.Engine.SnapshotReads = append(c.state.Engine.SnapshotReads, SnapshotRead(r))
 	return nil
 }
 
-func (c *collector) refusal(element json.RawMessage) error {
+func (c *collector) addUnauthorized(element json.RawMessage) error {
 	var r struct {
 		Call       string    `json:"call"`
 		At         time.Time `json:"received_at"`
@@ -139,7 +141,8 @@ func (c *collector) refusal(element json.RawMessage) error {
 	if err := json.Unmarshal(element, &r); err != nil {
 		return err
 	}
-	c.state.Engine.Refusals = append(c.state.Engine.Refusals,
-		Refusal{At: r.At, Credential: r.Credential, Delivery: !strings.HasSuffix(r.Call, "/recommendations")})
+	c.state.Engine.Unauthorized = append(c.state.Engine.Unauthorized,
+		Unauthorized{At: r.At, Credential: r.Credential,
+			Delivery: !strings.HasSuffix(r.Call, "/recommendations")})
 	return nil
 }

@@ -2,12 +2,15 @@ package collect
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
+
+	"storefront.internal/deploy/stack/client"
 )
 
 func (c *collector) metrics(ctx context.Context) error {
@@ -21,7 +24,7 @@ func (c *collector) metrics(ctx context.Context) error {
 	return nil
 }
 
-// Goroutines answers how many each process has now.
+// Goroutines returns the number of goroutines of each process.
 func Goroutines(ctx context.Context, t Targets) (map[string]float64, error) {
 	all := map[string]float64{}
 	for name, address := range t.Admin {
@@ -35,22 +38,14 @@ func Goroutines(ctx context.Context, t Targets) (map[string]float64, error) {
 }
 
 func scrape(ctx context.Context, url string) (map[string]float64, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, err
+	r := client.Do(ctx, nil, client.Request{Method: http.MethodGet, URL: url})
+	if !r.OK() {
+		return nil, fmt.Errorf("%s: %s", url, r)
 	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: %s", url, answer.Status)
-	}
-	return samples(answer.Body)
+	return samples(bytes.NewReader(r.Body))
 }
 
-// samples reads the text format: name, labels, value. Our processes write no timestamps.
+// samples reads the text format without timestamps: name, labels, value.
 func samples(text io.Reader) (map[string]float64, error) {
 	all := map[string]float64{}
 	in := bufio.NewScanner(text)

@@ -11,25 +11,28 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// database reads all schemas in one snapshot.
+// database reads all tables in one snapshot.
 func (c *collector) database(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, c.DatabaseURL)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		for _, read := range []func(context.Context, pgx.Tx) error{c.signals, c.lines, c.parked, c.deliveries, c.slices, c.archive, c.catalog} {
-			if err := read(ctx, tx); err != nil {
-				return err
+	return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
+		func(tx pgx.Tx) error {
+			for _, read := range []func(context.Context, pgx.Tx) error{c.signals, c.lines, c.parked,
+				c.deliveries,
+				c.queueCounts, c.archive, c.catalog} {
+				if err := read(ctx, tx); err != nil {
+					return err
+				}
 			}
-		}
-		return nil
-	})
+			return nil
+		})
 }
 
-// each runs a query and calls keep with every row scanned into the targets.
-func each(ctx context.Context, tx pgx.Tx, query string, targets []any, keep func() error) error {
+// forEachRow runs a query and calls keep after it has scanned a row into the targets.
+func forEachRow(ctx context.Context, tx pgx.Tx, query string, targets []any, keep func() error) error {
 	rows, err := tx.Query(ctx, query)
 	if err == nil {
 		_, err = pgx.ForEachRow(rows, targets, keep)
@@ -43,11 +46,14 @@ func each(ctx context.Context, tx pgx.Tx, query string, targets []any, keep func
 func (c *collector) signals(ctx context.Context, tx pgx.Tx) error {
 	var s Signal
 	var received, occurred time.Time
-	err := each(ctx, tx, `SELECT connection_id, signal_id, type, decision_id, coalesce(item_id, ''), coalesce(variant_id, ''),
+	err := forEachRow(ctx, tx, `SELECT connection_id, signal_id, type, decision_id, coalesce(item_id, ''),
+		coalesce(variant_id, ''),
 		coalesce(visitor_id, ''), quantity, record_index, received_at, occurred_at FROM relay.signals`,
-		[]any{&s.Connection, &s.ID, &s.Type, &s.Decision, &s.Item, &s.Variant, &s.Visitor, &s.Quantity, &s.Index, &received, &occurred},
+		[]any{&s.Connection, &s.ID, &s.Type, &s.Decision, &s.Item, &s.Variant, &s.Visitor, &s.Quantity,
+			&s.Index, &received, &occurred},
 		func() error {
-			s.Connection, s.Type, s.Decision, s.Item, s.Variant = c.one(s.Connection), c.one(s.Type), c.one(s.Decision), c.one(s.Item), c.one(s.Variant)
+			s.Connection, s.Type, s.Decision, s.Item, s.Variant = c.intern(s.Connection), c.intern(s.Type),
+				c.intern(s.Decision), c.intern(s.Item), c.intern(s.Variant)
 			s.Received, s.Occurred = received.UnixMicro(), occurred.UnixMicro()
 			c.state.Signals = append(c.state.Signals, s)
 			s.Quantity = nil
@@ -58,25 +64,29 @@ func (c *collector) signals(ctx context.Context, tx pgx.Tx) error {
 	}
 	var connection string
 	var n int
-	return each(ctx, tx, `SELECT connection_id, count(*) FROM relay.ledger GROUP BY connection_id`, []any{&connection, &n}, func() error {
-		c.state.Ledger[connection] = n
-		return nil
-	})
+	return forEachRow(ctx, tx, `SELECT connection_id, count(*) FROM relay.ledger GROUP BY connection_id`,
+		[]any{&connection, &n}, func() error {
+			c.state.Ledger[connection] = n
+			return nil
+		})
 }
 
 func (c *collector) lines(ctx context.Context, tx pgx.Tx) error {
-	var l Line
-	return each(ctx, tx, `SELECT connection_id, decision_id, item_id, variant_id, quantity, revision FROM relay.cart_lines`,
+	var l CartLine
+	return forEachRow(ctx, tx,
+		`SELECT connection_id, decision_id, item_id, variant_id, quantity, revision FROM relay.cart_lines`,
 		[]any{&l.Connection, &l.Decision, &l.Item, &l.Variant, &l.Quantity, &l.Revision}, func() error {
-			l.Connection, l.Decision, l.Item, l.Variant = c.one(l.Connection), c.one(l.Decision), c.one(l.Item), c.one(l.Variant)
+			l.Connection, l.Decision, l.Item, l.Variant = c.intern(l.Connection), c.intern(l.Decision),
+				c.intern(l.Item), c.intern(l.Variant)
 			c.state.Lines = append(c.state.Lines, l)
 			return nil
 		})
 }
 
 func (c *collector) parked(ctx context.Context, tx pgx.Tx) error {
-	var p Parked
-	return each(ctx, tx, `SELECT coalesce(connection_id, ''), coalesce(signal_id, ''), reason, sqlstate FROM relay.parked`,
+	var p ParkedSignal
+	return forEachRow(ctx, tx,
+		`SELECT coalesce(connection_id, ''), coalesce(signal_id, ''), reason, sqlstate FROM relay.parked`,
 		[]any{&p.Connection, &p.Signal, &p.Reason, &p.SQLState}, func() error {
 			c.state.Parked = append(c.state.Parked, p)
 			return nil
@@ -86,11 +96,12 @@ func (c *collector) parked(ctx context.Context, tx pgx.Tx) error {
 func (c *collector) deliveries(ctx context.Context, tx pgx.Tx) error {
 	var d Delivery
 	var dead bool
-	return each(ctx, tx, `SELECT connection_id, CASE kind WHEN 1 THEN 'interaction' ELSE 'envelope' END, id, dead
+	return forEachRow(ctx, tx, `
+		SELECT connection_id, CASE kind WHEN 1 THEN 'interaction' ELSE 'envelope' END, id, dead
 		FROM (SELECT connection_id, kind, id, false AS dead FROM delivery.entries
 			UNION ALL SELECT connection_id, kind, id, true FROM delivery.dead) AS both_of_them`,
 		[]any{&d.Connection, &d.Kind, &d.ID, &dead}, func() error {
-			d.Connection, d.Kind = c.one(d.Connection), c.one(d.Kind)
+			d.Connection, d.Kind = c.intern(d.Connection), c.intern(d.Kind)
 			if dead {
 				c.state.Dead = append(c.state.Dead, d)
 			} else {
@@ -100,21 +111,25 @@ func (c *collector) deliveries(ctx context.Context, tx pgx.Tx) error {
 		})
 }
 
-// slices counts the queue's rows, and reads what is written down of their number. An expired lease's flight becomes unconfirmed
-// when the lane is taken next.
-func (c *collector) slices(ctx context.Context, tx pgx.Tx) error {
-	var s Slice
-	return each(ctx, tx, `
-		WITH parts AS (
-			SELECT connection_id, 1 AS pending, 0 AS unconfirmed, 0 AS dead, 0 AS counted, 0 AS doubtful FROM delivery.entries WHERE kind = 1
-			UNION ALL SELECT connection_id, 0, cardinality(unconfirmed), 0, 0, 0 FROM delivery.lanes WHERE kind = 1
-			UNION ALL SELECT connection_id, 0, 0, 1, 0, 0 FROM delivery.dead WHERE kind = 1 AND died_at > now() - interval '24 hours'
+// queueCounts counts the rows of the queue and reads the stored counts. The in-flight deliveries of an
+// expired lease become unconfirmed at the next lease of the lane.
+func (c *collector) queueCounts(ctx context.Context, tx pgx.Tx) error {
+	var s QueueCounts
+	return forEachRow(ctx, tx, `
+		WITH parts (connection_id, pending, unconfirmed, dead, counted, counted_unconfirmed) AS (
+			SELECT connection_id, 1, 0, 0, 0, 0 FROM delivery.entries WHERE kind = 1
+			UNION ALL SELECT connection_id, 0, cardinality(unconfirmed), 0, 0, 0 FROM delivery.lanes
+				WHERE kind = 1
+			UNION ALL SELECT connection_id, 0, 0, 1, 0, 0 FROM delivery.dead
+				WHERE kind = 1 AND died_at > now() - interval '24 hours'
 			UNION ALL SELECT connection_id, 0, 0, 0, pending, unconfirmed FROM delivery.counts WHERE kind = 1
 			UNION ALL SELECT connection_id, 0, 0, 0, pending, unconfirmed FROM delivery.deltas WHERE kind = 1
 		)
-		SELECT connection_id, sum(pending)::bigint, sum(unconfirmed)::bigint, sum(dead)::bigint, sum(counted)::bigint, sum(doubtful)::bigint
+		SELECT connection_id, sum(pending)::bigint, sum(unconfirmed)::bigint, sum(dead)::bigint,
+			sum(counted)::bigint, sum(counted_unconfirmed)::bigint
 		FROM parts GROUP BY connection_id`,
-		[]any{&s.Connection, &s.Pending, &s.Unconfirmed, &s.Dead, &s.Counted, &s.CountedUnconfirmed}, func() error {
+		[]any{&s.Connection, &s.Pending, &s.Unconfirmed, &s.Dead, &s.Counted,
+			&s.CountedUnconfirmed}, func() error {
 			c.state.Queue = append(c.state.Queue, s)
 			return nil
 		})
@@ -124,10 +139,15 @@ func (c *collector) archive(ctx context.Context, tx pgx.Tx) error {
 	var o Observation
 	var raw []byte
 	var custom bool
-	return each(ctx, tx, `SELECT o.observation_id, o.connection_id, o.entity, o.external_id, o.operation, o.state, o.revision, o.raw, c.provider = 'custom'
+	return forEachRow(ctx, tx, `
+		SELECT o.observation_id, o.connection_id, o.entity, o.external_id, o.operation, o.state, o.revision,
+		    o.raw,
+			c.provider = 'custom'
 		FROM control.observations AS o JOIN control.connections AS c USING (connection_id)`,
-		[]any{&o.ID, &o.Connection, &o.Entity, &o.External, &o.Operation, &o.State, &o.Revision, &raw, &custom}, func() error {
-			o.Connection, o.Entity, o.Operation, o.State = c.one(o.Connection), c.one(o.Entity), c.one(o.Operation), c.one(o.State)
+		[]any{&o.ID, &o.Connection, &o.Entity, &o.External, &o.Operation, &o.State, &o.Revision, &raw,
+			&custom}, func() error {
+			o.Connection, o.Entity, o.Operation, o.State = c.intern(o.Connection), c.intern(o.Entity),
+				c.intern(o.Operation), c.intern(o.State)
 			o.Raw = digest(raw)
 			if custom {
 				o.Raw = digest(rawOf(raw))
@@ -137,7 +157,7 @@ func (c *collector) archive(ctx context.Context, tx pgx.Tx) error {
 		})
 }
 
-// rawOf is the member `raw` of an archived element, byte for byte; none when there is none.
+// rawOf returns the bytes of the member `raw` of an archived element, if there is one.
 func rawOf(element []byte) []byte {
 	var members struct {
 		Raw json.RawMessage `json:"raw"`
@@ -148,7 +168,7 @@ func rawOf(element []byte) []byte {
 	return members.Raw
 }
 
-// digest is the SHA-256 in hex; of nothing it is empty.
+// digest returns the SHA-256 in hex, or "" for no bytes.
 func digest(b []byte) string {
 	if len(b) == 0 {
 		return ""
@@ -159,20 +179,26 @@ func digest(b []byte) string {
 
 func (c *collector) catalog(ctx context.Context, tx pgx.Tx) error {
 	var e Entity
-	err := each(ctx, tx, `SELECT e.connection_id, e.entity, e.external_id, e.operation, e.observation_id, e.revision, c.provider = 'custom'
+	err := forEachRow(ctx, tx, `
+		SELECT e.connection_id, e.entity, e.external_id, e.operation, e.observation_id, e.revision,
+			c.provider = 'custom'
 		FROM control.entities AS e JOIN control.connections AS c USING (connection_id)`,
-		[]any{&e.Connection, &e.Entity, &e.External, &e.Operation, &e.Observation, &e.Revision, &e.Custom}, func() error {
+		[]any{&e.Connection, &e.Entity, &e.External, &e.Operation, &e.Observation, &e.Revision,
+			&e.Custom}, func() error {
 			c.state.Entities = append(c.state.Entities, e)
 			return nil
 		})
 	if err != nil {
 		return err
 	}
-	if err := tx.QueryRow(ctx, `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`).Scan(&c.state.Deadlocks); err != nil {
+	if err := tx.QueryRow(ctx,
+		`SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`,
+	).Scan(&c.state.Deadlocks); err != nil {
 		return err
 	}
 	var a Aggregate
-	return each(ctx, tx, `SELECT connection_id, item_id, refresh_revision, body IS NULL FROM control.aggregates`,
+	return forEachRow(ctx, tx,
+		`SELECT connection_id, item_id, refresh_revision, body IS NULL FROM control.aggregates`,
 		[]any{&a.Connection, &a.Item, &a.Revision, &a.Deleted}, func() error {
 			c.state.Aggregates = append(c.state.Aggregates, a)
 			return nil

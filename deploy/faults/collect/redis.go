@@ -9,9 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// cache reads which revisions of items Redis holds: keys item:<connection>:<item>, whose value begins with the revision in a
-// line of its own, and is over then when the item is deleted.
-func (c *collector) cache(ctx context.Context) error {
+// cachedItems reads the revisions of the items in Redis. The value of a key item:<connection>:<item> begins
+// with a line that holds the revision; a deleted item has nothing else.
+func (c *collector) cachedItems(ctx context.Context) error {
 	client := redis.NewClient(&redis.Options{Addr: c.RedisAddr})
 	defer func() { _ = client.Close() }()
 	keys := client.Scan(ctx, 0, "*item:con_*", 1000).Iterator()
@@ -23,13 +23,15 @@ func (c *collector) cache(ctx context.Context) error {
 		}
 		head, body, _ := strings.Cut(text, "\n")
 		if head == "" {
-			continue // its life ended meanwhile
+			continue // it expired meanwhile
 		}
 		revision, err := strconv.ParseInt(head, 10, 64)
 		if err != nil {
 			return fmt.Errorf("%s begins with %q", keys.Val(), text)
 		}
-		c.state.Cached = append(c.state.Cached, Aggregate{Connection: names[len(names)-2], Item: names[len(names)-1], Revision: revision, Deleted: body == ""})
+		c.state.Cached = append(c.state.Cached,
+			Aggregate{Connection: names[len(names)-2], Item: names[len(names)-1], Revision: revision,
+				Deleted: body == ""})
 	}
 	return keys.Err()
 }

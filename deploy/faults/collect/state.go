@@ -1,35 +1,35 @@
-// Package collect owns the reading of a deployment after a fault run, when everything was healed and is quiet: PostgreSQL in one
-// snapshot, the topics from offset 0, what the engine received, control's view of the queue, the metrics, and the fake
-// provider's truth. It changes nothing, and refuses to judge: package check does, and needs nothing but a State.
+// Package collect reads the state of an idle deployment after a fault run: PostgreSQL in one snapshot, the
+// topics from offset 0, the requests that the engine received, the queue view, the metrics and the provider's
+// entities. It changes nothing; package check compares the state with the history.
 package collect
 
 import "time"
 
-// State is what a deployment holds.
+// State is the state of a deployment.
 type State struct {
-	Drain time.Duration // how long Quiet took, 0 when it was not asked
+	Drain time.Duration // time until the deployment was idle
 
 	Signals []Signal
 	Ledger  map[string]int // rows by connection
-	Lines   []Line
-	Parked  []Parked
-	Topic   []Record // signals in Kafka, one per element of a record
-	Lost    int64    // records that the topic no longer held when it was read
+	Lines   []CartLine
+	Parked  []ParkedSignal
+	Topic   []TopicSignal // one for each signal of each record
+	Missing int64         // records that Kafka had already deleted
 	Lag     map[string]int64
 
 	Engine  Engine
 	Pending []Delivery
 	Dead    []Delivery
-	Queue   []Slice // by connection: counted anew, and as the view says
+	Queue   []QueueCounts // by connection
 
-	Observations []Observation
-	Entities     []Entity
-	Aggregates   []Aggregate
-	Cached       []Aggregate // the items that Redis holds
-	Deadlocks    int64       // that PostgreSQL ended since its statistics began
-	Truth        []Truth
+	Observations     []Observation
+	Entities         []Entity
+	Aggregates       []Aggregate
+	Cached           []Aggregate // in Redis
+	Deadlocks        int64       // that PostgreSQL resolved
+	ProviderEntities []ProviderEntity
 
-	Metrics map[string]map[string]float64 // by process: samples by name with labels, as the process wrote them
+	Metrics map[string]map[string]float64 // by process: samples by name with labels
 }
 
 // Signal is a stored signal. Instants are Unix microseconds.
@@ -40,17 +40,17 @@ type Signal struct {
 	Received, Occurred                                     int64
 }
 
-// Line is a cart line.
-type Line struct {
+// CartLine is a cart line.
+type CartLine struct {
 	Connection, Decision, Item, Variant string
 	Quantity, Revision                  int64
 }
 
-// Parked is what the sink could not store.
-type Parked struct{ Connection, Signal, Reason, SQLState string }
+// ParkedSignal is a signal that the sink could not store.
+type ParkedSignal struct{ Connection, Signal, Reason, SQLState string }
 
-// Record is one signal of a record in Kafka.
-type Record struct {
+// TopicSignal is one signal of a record in Kafka.
+type TopicSignal struct {
 	Connection, ID, Visitor, RecordID string
 	Partition                         int
 	Offset                            int64
@@ -58,67 +58,69 @@ type Record struct {
 
 // Engine is what the engine received.
 type Engine struct {
-	Receipts []Receipt
-	Events   []Envelope
-	Readings []Reading
-	Refusals []Refusal
+	Receipts      []Receipt
+	Events        []Envelope
+	SnapshotReads []SnapshotRead
+	Unauthorized  []Unauthorized
 }
 
-// Receipt is one interaction as it arrived: Digest is of its bytes.
+// Receipt is an interaction that the engine received, with the digest of its bytes.
 type Receipt struct {
 	Connection, ID, Visitor, Decision string
 	Result                            string // created, exists, rejected
 	Digest                            [16]byte
-	Line                              *Line
+	CartLine                          *CartLine
 }
 
-// Envelope is one event about an entity.
+// Envelope is an event about an entity.
 type Envelope struct {
 	Observation, Connection, Entity, External string
 	Revision                                  int64
 }
 
-// Reading is what came of the engine's reading of a snapshot.
-type Reading struct{ Observation, Connection, Result, Detail string }
+// SnapshotRead is the engine's result of reading a snapshot.
+type SnapshotRead struct{ Observation, Connection, Result, Detail string }
 
-// Refusal is a request that the engine answered 401; Credential is a digest of what it carried. Delivery says that a relay made it.
-type Refusal struct {
+// Unauthorized is a request that the engine answered 401, with a digest of its credential. Delivery is true
+// for requests of a relay.
+type Unauthorized struct {
 	At         time.Time
 	Credential string
 	Delivery   bool
 }
 
-// Delivery is a row of the queue, or of the dead. Kind is interaction or envelope.
+// Delivery is a pending delivery or a dead letter. Kind is interaction or envelope.
 type Delivery struct{ Connection, Kind, ID string }
 
-// Slice is one connection's figures of the queue of interactions, from three places.
-type Slice struct {
-	Connection                      string
-	Pending, Unconfirmed, Dead      int64 // the rows themselves
-	Counted, CountedUnconfirmed     int64 // counts and open deltas, in the same snapshot
-	Shown, ShownDead, ShownDoubtful int64 // operation 9
+// QueueCounts are the numbers of a connection's interactions in the queue from three sources.
+type QueueCounts struct {
+	Connection                             string
+	Pending, Unconfirmed, Dead             int64 // the rows
+	Counted, CountedUnconfirmed            int64 // the counts with their deltas, in the same snapshot
+	ViewPending, ViewDead, ViewUnconfirmed int64 // the queue view
 }
 
-// Observation is a row of the archive. Raw is the SHA-256, in hex, of the bytes that were sent as `raw`; of a provider's
-// connection of the whole body.
+// Observation is an archived observation. Raw is the SHA-256 in hex of the bytes that were sent as `raw`, or
+// of the whole body of a provider's connection.
 type Observation struct {
 	ID, Connection, Entity, External, Operation, State, Raw string
 	Revision                                                int64
 }
 
-// Entity is an entity's applied revision.
+// Entity is an entity with its applied revision.
 type Entity struct {
 	Connection, Entity, External, Operation, Observation string
 	Revision                                             int64
 	Custom                                               bool
 }
 
-// Aggregate is what operation 2 serves.
+// Aggregate is an item as edges serve it.
 type Aggregate struct {
 	Connection, Item string
 	Revision         int64
 	Deleted          bool
 }
 
-// Truth compares what is applied of an entity with what its provider has: digests of equal JSON are equal, empty is absent.
-type Truth struct{ Connection, Entity, External, Have, Want string }
+// ProviderEntity compares the digests of an entity as it is applied and as its provider has it; "" means
+// absent.
+type ProviderEntity struct{ Connection, Entity, External, Applied, Provider string }

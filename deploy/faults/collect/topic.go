@@ -13,14 +13,16 @@ import (
 
 func (t Targets) client() (*kafka.Client, func()) {
 	transport := &kafka.Transport{DialTimeout: 2 * time.Second, MetadataTTL: time.Second}
-	return &kafka.Client{Addr: kafka.TCP(t.Brokers...), Timeout: 10 * time.Second, Transport: transport}, transport.CloseIdleConnections
+	return &kafka.Client{Addr: kafka.TCP(t.Brokers...), Timeout: 10 * time.Second,
+		Transport: transport}, transport.CloseIdleConnections
 }
 
-// span is what a partition holds: from the first offset to the one after the last.
-type span struct{ first, end int64 }
+// offsets are the first offset of a partition and the one after the last.
+type offsets struct{ first, end int64 }
 
-// spans reads the bounds of the topics' partitions.
-func spans(ctx context.Context, client *kafka.Client, topics []string) (map[string]map[int]span, error) {
+// readOffsets reads the offsets of all partitions.
+func readOffsets(ctx context.Context, client *kafka.Client, topics []string) (map[string]map[int]offsets,
+	error) {
 	meta, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: topics})
 	if err != nil {
 		return nil, err
@@ -35,20 +37,20 @@ func spans(ctx context.Context, client *kafka.Client, topics []string) (map[stri
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]map[int]span{}
+	all := map[string]map[int]offsets{}
 	for topic, partitions := range answer.Topics {
-		all[topic] = map[int]span{}
+		all[topic] = map[int]offsets{}
 		for _, p := range partitions {
 			if p.Error != nil {
 				return nil, fmt.Errorf("offsets of %s/%d: %w", topic, p.Partition, p.Error)
 			}
-			all[topic][p.Partition] = span{p.FirstOffset, p.LastOffset}
+			all[topic][p.Partition] = offsets{p.FirstOffset, p.LastOffset}
 		}
 	}
 	return all, nil
 }
 
-// lag is what the group has not committed, by topic and partition.
+// lag returns the number of records that the group has not committed, by topic and partition.
 func (t Targets) lag(ctx context.Context) (map[string]int64, error) {
 	lag := map[string]int64{}
 	if t.Group == "" {
@@ -56,7 +58,7 @@ func (t Targets) lag(ctx context.Context) (map[string]int64, error) {
 	}
 	client, done := t.client()
 	defer done()
-	there, err := spans(ctx, client, t.Topics)
+	there, err := readOffsets(ctx, client, t.Topics)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +87,7 @@ func (t Targets) lag(ctx context.Context) (map[string]int64, error) {
 	return lag, nil
 }
 
-// topic reads the signals' topic from its first offset, and the group's lag.
+// topic reads the topic of signals from its first offset, and the lag.
 func (c *collector) topic(ctx context.Context) error {
 	var err error
 	if c.state.Lag, err = c.lag(ctx); err != nil {
@@ -93,12 +95,12 @@ func (c *collector) topic(ctx context.Context) error {
 	}
 	client, done := c.client()
 	defer done()
-	there, err := spans(ctx, client, []string{c.Topic})
+	there, err := readOffsets(ctx, client, []string{c.Topic})
 	if err != nil {
 		return err
 	}
 	for partition, s := range there[c.Topic] {
-		c.state.Lost += s.first
+		c.state.Missing += s.first
 		for next := s.first; next < s.end; {
 			if next, err = c.fetch(ctx, client, partition, next); err != nil {
 				return fmt.Errorf("partition %d at %d: %w", partition, next, err)
@@ -108,10 +110,12 @@ func (c *collector) topic(ctx context.Context) error {
 	return nil
 }
 
-// fetch reads what one request brings, and answers the next offset.
-func (c *collector) fetch(ctx context.Context, client *kafka.Client, partition int, next int64) (int64, error) {
+// fetch reads the records of one request and returns the next offset.
+func (c *collector) fetch(ctx context.Context, client *kafka.Client, partition int, next int64) (int64,
+	error) {
 	answer, err := client.Fetch(ctx, &kafka.FetchRequest{
-		Topic: c.Topic, Partition: partition, Offset: next, MinBytes: 1, MaxBytes: 8 << 20, MaxWait: 500 * time.Millisecond,
+		Topic: c.Topic, Partition: partition, Offset: next, MinBytes: 1, MaxBytes: 8 << 20,
+		MaxWait: 500 * time.Millisecond,
 	})
 	if err == nil {
 		err = answer.Error
@@ -135,12 +139,12 @@ func (c *collector) fetch(ctx context.Context, client *kafka.Client, partition i
 			continue
 		}
 		next = r.Offset + 1
-		c.record(partition, r.Offset, value)
+		c.addRecord(partition, r.Offset, value)
 	}
 }
 
-// record keeps the signals of one record. What is no record is none of a client's: the sink parks it.
-func (c *collector) record(partition int, offset int64, value []byte) {
+// addRecord adds the signals of a record. The sink parks a record that cannot be decoded.
+func (c *collector) addRecord(partition int, offset int64, value []byte) {
 	var r struct {
 		RecordID     string `json:"record_id"`
 		ConnectionID string `json:"connection_id"`
@@ -155,7 +159,8 @@ func (c *collector) record(partition int, offset int64, value []byte) {
 		return
 	}
 	for _, s := range r.Signals {
-		c.state.Topic = append(c.state.Topic, Record{Connection: c.one(r.ConnectionID), ID: s.SignalID, Visitor: s.Visitor.VisitorID,
+		c.state.Topic = append(c.state.Topic, TopicSignal{Connection: c.intern(r.ConnectionID),
+			ID: s.SignalID, Visitor: s.Visitor.VisitorID,
 			RecordID: r.RecordID, Partition: partition, Offset: offset})
 	}
 }

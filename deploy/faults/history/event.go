@@ -1,6 +1,5 @@
-// Package history owns the record of a fault run: what clients sent, what they were told and when, and which faults were injected
-// meanwhile, as JSON Lines on one monotonic clock. It judges nothing and knows no service; whatever is not written here did
-// not happen, as far as the checker is concerned.
+// Package history is the record of a fault run: the begin and end of each client call, and the injected
+// faults, as JSON Lines on one monotonic clock. Its form is that of Jepsen histories.
 package history
 
 import (
@@ -8,12 +7,12 @@ import (
 	"encoding/hex"
 )
 
-// Kind is the end of a call, or its begin. What a call left behind is known for OK and Fail only.
+// Kind is the begin of a call or the outcome at its end.
 type Kind string
 
-// An Invoke is written before the first byte is sent. OK: a 2xx whose body was read whole. Fail: certainly nothing was done (a 4xx,
-// a refused connect, a 503 that says that the batch was refused before it was handed to Kafka). Info: anything may have been
-// done (a timeout, a reset, a 500, any other 503).
+// Invoke is written before the first byte is sent. OK is a 2xx with a complete body. Fail is a call certainly
+// without effect: a 4xx or a refused connection. Info is a call with an unknown effect: a timeout, a reset, a
+// 5xx.
 const (
 	Invoke Kind = "invoke"
 	OK     Kind = "ok"
@@ -21,83 +20,83 @@ const (
 	Info   Kind = "info"
 )
 
-// Op is what a call asks for.
+// Op is the operation of a call.
 type Op string
 
-// The operations of a load.
+// The operations.
 const (
-	Signals   Op = "signals"    // operation 1
-	Recommend Op = "recommend"  // E1
-	Item      Op = "item"       // operation 2
-	Observe   Op = "observe"    // operation 4
-	Webhook   Op = "webhook"    // a change at the provider, or its notification
-	KeyIssue  Op = "key_issue"  // operation 6
-	KeyRevoke Op = "key_revoke" // E4
-	Probe     Op = "probe"      // rude and forged calls; none may leave anything behind
+	Signals   Op = "signals"    // record signals
+	Recommend Op = "recommend"  // get a recommendation
+	Item      Op = "item"       // get an item
+	Observe   Op = "observe"    // deliver observations
+	Webhook   Op = "webhook"    // deliver a webhook
+	KeyIssue  Op = "key_issue"  // issue a key
+	KeyRevoke Op = "key_revoke" // revoke a key
+	Probe     Op = "probe"      // abusive calls, which may have no effect
 )
 
-// Event is one line: the begin of a call or its end. Which members count depends on the operation.
+// Event is the begin or the end of a call. Its members depend on the operation.
 type Event struct {
 	At         int64  `json:"at"`   // nanoseconds since the run's start
-	Call       uint64 `json:"call"` // a begin and its end share it
+	Call       uint64 `json:"call"` // the same for begin and end
 	Kind       Kind   `json:"kind"`
 	Op         Op     `json:"op"`
 	Client     int    `json:"client"`
-	Edge       string `json:"edge,omitempty"` // the name of the edge (or control) that was called
+	Edge       string `json:"edge,omitempty"` // the called edge or control
 	Connection string `json:"connection,omitempty"`
-	Key        string `json:"key,omitempty"` // api_key_id, never the secret
+	Key        string `json:"key,omitempty"` // api_key_id
 
-	Signals      []Sent     `json:"signals,omitempty"`      // begin of Signals
-	Results      []Result   `json:"results,omitempty"`      // OK of Signals
-	Observations []Observed `json:"observations,omitempty"` // begin of Observe
-	Outcomes     []Outcome  `json:"outcomes,omitempty"`     // OK of Observe
+	Signals            []SentSignal        `json:"signals,omitempty"`      // at the begin of Signals
+	Results            []SignalResult      `json:"results,omitempty"`      // at the end of Signals
+	Observations       []SentObservation   `json:"observations,omitempty"` // at the begin of Observe
+	ObservationResults []ObservationResult `json:"outcomes,omitempty"`     // at the end of Observe
 
 	Status    int    `json:"status,omitempty"`
 	Code      string `json:"code,omitempty"`
 	RequestID string `json:"request_id,omitempty"`
 	Error     string `json:"error,omitempty"`
 
-	Item     string   `json:"item,omitempty"`     // Item: the item_id that was read
-	Revision int64    `json:"revision,omitempty"` // OK of Item: its refresh_revision
-	Decision string   `json:"decision,omitempty"` // OK of Recommend: what was minted
-	Items    []string `json:"items,omitempty"`    // OK of Recommend: its items, in order
-	External string   `json:"external,omitempty"` // Webhook: the entity at the provider
+	Item     string   `json:"item,omitempty"`     // item_id of Item
+	Revision int64    `json:"revision,omitempty"` // refresh_revision at the end of Item
+	Decision string   `json:"decision,omitempty"` // decision_id at the end of Recommend
+	Items    []string `json:"items,omitempty"`    // items at the end of Recommend, in order
+	External string   `json:"external,omitempty"` // product id of Webhook
 }
 
-// Sent is one element of a batch as the client wrote it.
-type Sent struct {
-	ID         string `json:"id"`
-	Type       string `json:"type,omitempty"`
-	Decision   string `json:"decision,omitempty"`
-	Item       string `json:"item,omitempty"`
-	Variant    string `json:"variant,omitempty"`
-	Quantity   *int   `json:"quantity,omitempty"`
-	OccurredAt string `json:"occurred_at,omitempty"`
-	Canary     string `json:"canary,omitempty"`    // travels as the tail of the visitor's id
-	Malformed  bool   `json:"malformed,omitempty"` // the client made it wrong on purpose: it must be rejected
-	Forgotten  bool   `json:"forgotten,omitempty"` // its visitor is erased later on: from then on its deliveries lack the visitor
-	Foreign    bool   `json:"foreign,omitempty"`   // its Decision is not ours, or another connection's: unknown_decision is right
+// SentSignal is a signal as the client sent it.
+type SentSignal struct {
+	ID              string `json:"id"`
+	Type            string `json:"type,omitempty"`
+	Decision        string `json:"decision,omitempty"`
+	Item            string `json:"item,omitempty"`
+	Variant         string `json:"variant,omitempty"`
+	Quantity        *int   `json:"quantity,omitempty"`
+	OccurredAt      string `json:"occurred_at,omitempty"`
+	Canary          string `json:"canary,omitempty"`           // end of the visitor's id
+	Malformed       bool   `json:"malformed,omitempty"`        // on purpose: it must be rejected
+	VisitorErased   bool   `json:"visitor_erased,omitempty"`   // later: then its deliveries have no visitor
+	ForeignDecision bool   `json:"foreign_decision,omitempty"` // unknown_decision is correct
 }
 
-// Result is what the service said of one element.
-type Result struct {
+// SignalResult is the result of one signal.
+type SignalResult struct {
 	Index  int    `json:"index"`
 	ID     string `json:"signal_id,omitempty"`
 	Status string `json:"status"`
 	Reason string `json:"reason,omitempty"`
 }
 
-// Observed is one element that a custom connector delivered.
-type Observed struct {
+// SentObservation is an observation as the connector sent it.
+type SentObservation struct {
 	Entity    string `json:"entity"`
 	External  string `json:"external_id"`
 	Operation string `json:"operation,omitempty"` // upsert when empty
 	Revision  int64  `json:"revision"`
-	Raw       string `json:"raw,omitempty"` // SHA-256 of the bytes of `raw`, in hex
+	Raw       string `json:"raw,omitempty"` // SHA-256 in hex of the bytes of `raw`
 }
 
-// Outcome is what the service said of one observation.
-type Outcome struct {
+// ObservationResult is the result of one observation.
+type ObservationResult struct {
 	Index       int    `json:"index"`
 	Status      string `json:"status"`
 	Observation string `json:"observation_id,omitempty"`
@@ -113,8 +112,8 @@ type Fault struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// Canary is what a signal carries as the tail of its visitor's id, so that bytes of another connection or signal are seen
-// wherever they surface.
+// Canary returns the end of a signal's visitor id. With it, data of another connection or signal is
+// recognized wherever it appears.
 func Canary(connection, signal string) string {
 	sum := sha256.Sum256([]byte(connection + "|" + signal))
 	return hex.EncodeToString(sum[:12])

@@ -8,24 +8,24 @@ import (
 	"io"
 )
 
-// line is either of the two.
-type line struct {
+// entry is an event or a fault.
+type entry struct {
 	Event
 	Fault  string `json:"fault"`
 	Until  int64  `json:"until"`
 	Detail string `json:"detail"`
 }
 
-// Read reads a history whole, and refuses one that cannot be: an end without a begin, two ends of a call, a clock that goes back.
-// A call without an end is legal: its client was cut off, and it counts as Info.
+// Read reads a whole history. It returns an error for an end without a begin, two ends of a call, or a clock
+// that goes back. A call without an end is valid: its client was canceled, and its outcome is Info.
 func Read(r io.Reader) ([]Event, []Fault, error) {
 	var events []Event
 	var faults []Fault
 	in := bufio.NewScanner(r)
 	in.Buffer(make([]byte, 1<<16), 1<<24)
-	c := consistency{open: map[uint64]Op{}}
+	c := validator{open: map[uint64]Op{}}
 	for n := 1; in.Scan(); n++ {
-		var l line
+		var l entry
 		if err := json.Unmarshal(in.Bytes(), &l); err != nil {
 			return nil, nil, fmt.Errorf("history, line %d: %w", n, err)
 		}
@@ -33,7 +33,7 @@ func Read(r io.Reader) ([]Event, []Fault, error) {
 			faults = append(faults, Fault{At: l.At, Until: l.Until, Kind: l.Fault, Detail: l.Detail})
 			continue
 		}
-		if err := c.take(l.Event); err != nil {
+		if err := c.add(l.Event); err != nil {
 			return nil, nil, fmt.Errorf("history, line %d: %w", n, err)
 		}
 		events = append(events, l.Event)
@@ -41,13 +41,13 @@ func Read(r io.Reader) ([]Event, []Fault, error) {
 	return events, faults, in.Err()
 }
 
-// consistency follows calls through a history.
-type consistency struct {
+// validator checks the order of events.
+type validator struct {
 	open map[uint64]Op
 	last int64
 }
 
-func (c *consistency) take(e Event) error {
+func (c *validator) add(e Event) error {
 	if e.At < c.last {
 		return errors.New("the clock went back")
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Recorder writes a history. It is safe for concurrent use; the order of the lines is the order of their instants.
+// Recorder writes a history in the order of time. It is safe for concurrent use.
 type Recorder struct {
 	start time.Time
 
@@ -20,18 +20,18 @@ type Recorder struct {
 	err   error
 }
 
-// NewRecorder starts the run's clock.
+// NewRecorder makes a recorder whose clock starts now.
 func NewRecorder(w io.Writer) *Recorder {
 	return &Recorder{start: time.Now(), out: bufio.NewWriterSize(w, 1<<16)}
 }
 
-// Now is the run's clock.
+// Now returns the time since the start in nanoseconds.
 func (r *Recorder) Now() int64 { return int64(time.Since(r.start)) }
 
-// Start is the wall clock's time at which the run's clock stood at zero.
+// Start returns the wall clock at time 0.
 func (r *Recorder) Start() time.Time { return r.start }
 
-// Invoke writes the begin of a call, before anything is sent, and answers the call's number.
+// Invoke writes the begin of a call and returns its number.
 func (r *Recorder) Invoke(e Event) uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -41,8 +41,8 @@ func (r *Recorder) Invoke(e Event) uint64 {
 	return e.Call
 }
 
-// End writes the end of a call, after its answer was read or given up.
-func (r *Recorder) End(call uint64, e Event) {
+// Complete writes the end of a call.
+func (r *Recorder) Complete(call uint64, e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e.Call, e.At = call, r.Now()
@@ -52,8 +52,8 @@ func (r *Recorder) End(call uint64, e Event) {
 	r.write(e)
 }
 
-// Fault writes a fault that was healed.
-func (r *Recorder) Fault(f Fault) {
+// RecordFault writes a fault after it was healed.
+func (r *Recorder) RecordFault(f Fault) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.write(f)
@@ -69,7 +69,7 @@ func (r *Recorder) write(line any) {
 	}
 }
 
-// Flush writes what is buffered, and answers the first error of the whole record: a history with a hole proves nothing.
+// Flush writes the buffer and returns the first error of the recorder: an incomplete history proves nothing.
 func (r *Recorder) Flush() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

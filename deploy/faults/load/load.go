@@ -1,6 +1,6 @@
-// Package load is the clients of a fault run: shoppers' pages that recommend, signal and resend what was not answered, readers of
-// items, connectors, a merchant who changes products, and a backend that issues and revokes keys. It behaves as real clients do
-// and writes down everything that it sent and was told; it judges nothing and knows of no fault.
+// Package load runs the clients of a fault run: storefront pages that ask for recommendations, send signals
+// and send again what got no response; readers of items; a connector; a merchant who changes products; a
+// backend that replaces keys. The clients record all their calls and know nothing about faults.
 package load
 
 import (
@@ -8,81 +8,79 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"storefront.internal/deploy/faults/history"
+	"storefront.internal/deploy/faults/recording"
+	"storefront.internal/deploy/load"
+	"storefront.internal/deploy/stack/client"
+	"storefront.internal/shared/backoff"
 )
 
 // Config of a load.
 type Config struct {
-	Recorder *history.Recorder
-	Edges    []Place // behind the links of their callers
-	Control  Place
-	Provider string // base URL of the fake provider, without a link
-	Store    string // the provider's store
-	Products int    // of that store
-
-	ConnectorToken, BackendToken, AppID, AppSecret string
+	Client      recording.Client // a template: each client gets a number
+	Edges       []recording.Endpoint
+	API         client.Internal // to prepare the shop
+	ProviderURL string          // of the fake provider
+	AppID       string
+	ShopID      string // of the shop at the fake provider
+	Products    int    // of that shop
 
 	Seed        uint64
-	Rate        float64 // new signals a second, of all clients together, while they are answered
+	Rate        float64 // new signals a second of all clients together
 	Clients     int
-	Connections int // custom ones; the provider's store is another
-	Say         func(format string, args ...any)
+	Connections int // custom connections, in addition to the provider's
+	Logf        func(format string, args ...any)
 }
-
-// Place is a process that can be called.
-type Place struct{ Name, URL string }
 
 // Load is a running load.
 type Load struct {
 	Config
-	wire     *wire
-	shops    []*shop
-	merchant *merchant
-	clients  sync.WaitGroup
-	stop     context.CancelFunc
-	ending   chan struct{} // closed when no new work is to begin
-	once     sync.Once
-	made     atomic.Int64
-	sent     atomic.Int64
-	told     atomic.Int64
+	connections []*connection // the last one is the merchant's
+	merchant    *merchant
+	clients     sync.WaitGroup
+	cancel      context.CancelFunc
+	stopping    chan struct{} // closed when no new work may begin
+	stopOnce    sync.Once
+	created     atomic.Int64
+	sent        atomic.Int64
+	answered    atomic.Int64
 }
 
-// New makes a load; nothing is sent yet.
+// New makes a load that does not send anything yet.
 func New(cfg Config) *Load {
-	return &Load{Config: cfg, wire: newWire(), ending: make(chan struct{})}
+	cfg.Client.HTTP = recording.NewHTTP()
+	return &Load{Config: cfg, stopping: make(chan struct{})}
 }
 
-// Open makes the connections, their keys and catalogs, and waits until the provider's store is loaded.
+// Open creates the connections with their keys and catalogs, and waits until the provider's shop is loaded.
 func (l *Load) Open(ctx context.Context) error {
 	for i := range l.Connections {
-		s, err := l.openShop(ctx, fmt.Sprintf("store-%d-%d", l.Seed, i), l.random(1_000+i))
+		c, err := l.openCustom(ctx, fmt.Sprintf("store-%d-%d", l.Seed, i), l.random(1_000+i))
 		if err != nil {
 			return fmt.Errorf("connection %d: %w", i, err)
 		}
-		l.shops = append(l.shops, s)
+		l.connections = append(l.connections, c)
 	}
-	if err := l.openStore(ctx); err != nil {
-		return err
+	m, err := l.install(ctx)
+	if err != nil {
+		return fmt.Errorf("install the shop: %w", err)
 	}
-	return l.firstDecisions(ctx)
-}
-
-// firstDecisions lets every shop's pages have a Decision that was recorded before anything failed.
-func (l *Load) firstDecisions(ctx context.Context) error {
+	l.merchant = m
+	l.connections = append(l.connections, m.connection)
 	random := l.random(999)
-	for _, s := range l.shops {
+	for _, c := range l.connections { // a Decision that is recorded before the first fault
 		for i := 0; ; i++ {
-			l.recommend(ctx, 0, s, l.Edges[i%len(l.Edges)], random)
-			if d, some := s.decide(random); some {
-				s.first = d
+			l.recommend(ctx, l.Client, c, l.Edges[i%len(l.Edges)], random)
+			if d, ok := c.decision(random); ok {
+				c.first = d
 				break
 			}
-			if !wait(ctx, 200*time.Millisecond) {
-				return fmt.Errorf("no recommendation for %s: %w", s.connection, ctx.Err())
+			if err := backoff.Sleep(ctx, 200*time.Millisecond); err != nil {
+				return fmt.Errorf("no recommendation for %s: %w", c.id, err)
 			}
 		}
 	}
@@ -91,85 +89,152 @@ func (l *Load) firstDecisions(ctx context.Context) error {
 
 // Run starts the clients.
 func (l *Load) Run(ctx context.Context) {
-	ctx, l.stop = context.WithCancel(ctx)
+	ctx, l.cancel = context.WithCancel(ctx)
 	pause := time.Duration(float64(l.Clients) * meanBatch / l.Rate * float64(time.Second))
-	client := 0
-	start := func(n int, run func(ctx context.Context, client int, random *rand.Rand)) {
+	number := 0
+	start := func(n int, run func(ctx context.Context, c recording.Client, random *rand.Rand)) {
 		for range n {
-			client++
-			id, random := client, l.random(client)
-			l.clients.Go(func() { run(ctx, id, random) })
+			number++
+			c, random := l.Client, l.random(number)
+			c.Number = number
+			l.clients.Go(func() { run(ctx, c, random) })
 		}
 	}
-	start(l.Clients, func(ctx context.Context, id int, random *rand.Rand) { l.signals(ctx, id, random, pause) })
-	start(4, l.reads)
-	start(2, l.observes)
-	start(1, l.changes)
-	start(1, l.keys)
+	start(l.Clients, func(ctx context.Context, c recording.Client,
+		random *rand.Rand) {
+		l.sendSignals(ctx, c, random, pause)
+	})
+	start(4, l.readItems)
+	start(2, l.deliverObservations)
+	start(1, l.changeProducts)
+	start(1, l.replaceKeys)
 }
 
-// Finish lets every client end what it has begun, within a time, and then cuts them off. It is called after the last heal.
-func (l *Load) Finish(within time.Duration) {
-	l.once.Do(func() { close(l.ending) })
+// Stop lets each client finish its work and cancels the work after the timeout.
+func (l *Load) Stop(timeout time.Duration) {
+	l.stopOnce.Do(func() { close(l.stopping) })
 	done := make(chan struct{})
 	go func() { l.clients.Wait(); close(done) }()
-	timer := time.NewTimer(within)
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
 	case <-done:
 	case <-timer.C:
-		l.Say("load: cut off after %s", within)
-		l.stop()
+		l.Logf("load: canceled after %s", timeout)
+		l.cancel()
 		<-done
 	}
-	l.stop()
+	l.cancel()
 }
 
-// Made is how many signals there are so far, each counted once.
-func (l *Load) Made() int { return int(l.made.Load()) }
+// Created returns the number of distinct signals.
+func (l *Load) Created() int { return int(l.created.Load()) }
 
-// Sent is how many signals were sent so far, resent ones included; Told how many of those were answered by a result.
-func (l *Load) Sent() (sent, told int64) { return l.sent.Load(), l.told.Load() }
+// Sent returns how many signals were sent, resends included, and how many results the responses had.
+func (l *Load) Sent() (sent, answered int64) { return l.sent.Load(), l.answered.Load() }
 
-func (l *Load) random(n int) *rand.Rand { return rand.New(rand.NewPCG(l.Seed, uint64(n))) } //nolint:gosec // a number
-
-// rest pauses a client; it answers false when the client is to end.
-func (l *Load) rest(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-l.ending:
-	case <-ctx.Done():
-	}
-	return l.goesOn(ctx)
+func (l *Load) random(n int) *rand.Rand {
+	return rand.New(rand.NewPCG(l.Seed, uint64(n))) //nolint:gosec // not secret
 }
 
-func (l *Load) goesOn(ctx context.Context) bool {
+// pause waits and reports whether the client shall go on.
+func (l *Load) pause(ctx context.Context, d time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
 	select {
-	case <-l.ending:
+	case <-l.stopping:
 		return false
 	case <-ctx.Done():
-		return false
-	default:
-		return true
+		return errors.Is(ctx.Err(), context.DeadlineExceeded)
 	}
 }
 
-// wait pauses within a piece of work, which is to be ended even when the load ends.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
+// retry makes a call until its outcome is final or the context ends, with a growing pause between the
+// attempts.
+func retry(ctx context.Context, random *rand.Rand, attempts int, call func() (final bool)) {
+	policy := backoff.Policy{Min: 200 * time.Millisecond, Max: 3 * time.Second}
+	for n := 1; !call() && n < attempts; n++ {
+		if backoff.Sleep(ctx, jitter(random, policy.Full(n))) != nil {
+			return
+		}
 	}
 }
 
-func around(random *rand.Rand, d time.Duration) time.Duration {
+const forever = 1 << 30
+
+func jitter(random *rand.Rand, d time.Duration) time.Duration {
 	return d/2 + time.Duration(random.Int64N(int64(d)+1))
 }
 
-var errRefused = errors.New("refused")
+// Probe sends one new signal of a connection to an edge until it is accepted, and returns where to look for
+// it. It uses the connection's first Decision: later ones may never be recorded.
+func (l *Load) Probe(ctx context.Context, edge int) (connection, signal string, err error) {
+	random := l.random(int(rand.Int32()))
+	c := l.connections[random.IntN(len(l.connections))]
+	s := recording.Signal{Signal: client.Signal{ID: "sig_" + load.RandomName(random), Type: "dismiss",
+		DecisionID: c.first.ID, ItemID: c.first.Items[0].ItemID, OccurredAt: client.Timestamp(time.Now())}}
+	s.Visitor.VisitorID = c.visitor(s.ID)
+	number := l.Client
+	number.Number = 800 + edge
+	for !l.post(ctx, number, c, l.Edges[edge], []recording.Signal{s}) {
+		if err := backoff.Sleep(ctx, 200*time.Millisecond); err != nil {
+			return "", "", err
+		}
+	}
+	return c.id, s.ID, nil
+}
+
+// Target is a connection that abusive clients attack.
+type Target struct {
+	Connection, Decision, Item string
+	Key                        client.Key
+}
+
+// Target picks a connection.
+func (l *Load) Target(random *rand.Rand) Target {
+	c := l.connections[random.IntN(len(l.connections))]
+	t := Target{Connection: c.id, Key: c.currentKey()}
+	if d, ok := c.decision(random); ok {
+		t.Decision, t.Item = d.ID, d.Items[0].ItemID
+	}
+	return t
+}
+
+// readItems reads items.
+func (l *Load) readItems(ctx context.Context, client recording.Client, random *rand.Rand) {
+	for l.pause(ctx, jitter(random, 150*time.Millisecond)) {
+		c, _ := l.twoConnections(random)
+		if item, ok := c.item(random); ok {
+			client.GetItem(ctx, l.Edges[random.IntN(len(l.Edges))], c.id, c.currentKey(), item)
+		}
+	}
+}
+
+// replaceKeys issues a new key for the pages of a connection, revokes the old one, and uses revoked keys.
+func (l *Load) replaceKeys(ctx context.Context, client recording.Client, random *rand.Rand) {
+	for l.pause(ctx, jitter(random, 5*time.Second)) {
+		c, _ := l.twoConnections(random)
+		key, err := client.IssueKey(ctx, c.id)
+		if err != nil {
+			continue
+		}
+		old := c.replaceKey(key)
+		if !l.pause(ctx, jitter(random, 2*time.Second)) {
+			return
+		}
+		retry(ctx, random, forever, func() bool {
+			e := client.RevokeKey(ctx, c.id, old)
+			if e.Status/100 == http.StatusOK/100 {
+				c.retire(old)
+			}
+			return recording.Final(e)
+		})
+		if item, ok := c.item(random); ok {
+			for _, key := range c.retiredKeys() {
+				for _, edge := range l.Edges {
+					client.GetItem(ctx, edge, c.id, key, item)
+				}
+			}
+		}
+	}
+}

@@ -11,9 +11,10 @@ import (
 	"storefront.internal/deploy/local/project"
 )
 
-// Every patch fits today's source, no patch lies about that nobody plants, and every scenario is there.
+// TestPatches checks that each mutant has a patch that applies and a scenario, and that each patch has a
+// mutant.
 func TestPatches(t *testing.T) {
-	p := checkout(t)
+	p := findProject(t)
 	files, err := patches.ReadDir("patches")
 	if err != nil {
 		t.Fatal(err)
@@ -25,20 +26,21 @@ func TestPatches(t *testing.T) {
 		if _, err := overlay(p.Root, t.TempDir(), m); err != nil {
 			t.Error(err)
 		}
-		if _, known := scenarios()[m.Scenario]; !known || m.Says == "" || len(m.Wants) == 0 || len(m.Programs) == 0 {
-			t.Errorf("%s is not whole", m.Name)
+		if _, known := scenarios()[m.Scenario]; !known || m.Description == "" || len(m.Detects) == 0 ||
+			len(m.Programs) == 0 {
+			t.Errorf("%s is incomplete", m.Name)
 		}
 	}
 }
 
-// Every patch compiles. Patches of different files are compiled together, which takes a third of the time.
-func TestCompiles(t *testing.T) {
-	p := checkout(t)
+// TestPatchesCompile compiles all mutants. To save time, it compiles patches of different files together.
+func TestPatchesCompile(t *testing.T) {
+	p := findProject(t)
 	for rest := List(); len(rest) > 0; {
 		replace, names, folders := map[string]string{}, []string{}, []string{}
 		var later []Mutant
 		for _, m := range rest {
-			changed, err := changes(p.Root, t.TempDir(), m)
+			changed, err := patchedFiles(p.Root, t.TempDir(), m)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -58,7 +60,8 @@ func TestCompiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		slices.Sort(folders)
-		cmd := exec.CommandContext(t.Context(), "go", append([]string{"build", "-overlay", list}, slices.Compact(folders)...)...)
+		cmd := exec.CommandContext(t.Context(), "go",
+			append([]string{"build", "-overlay", list}, slices.Compact(folders)...)...)
 		cmd.Dir = p.Root
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%v: %v\n%s", names, err, out)
@@ -66,7 +69,7 @@ func TestCompiles(t *testing.T) {
 	}
 }
 
-func checkout(t *testing.T) project.Project {
+func findProject(t *testing.T) project.Project {
 	t.Helper()
 	p, err := project.Find()
 	if err != nil {
@@ -90,19 +93,19 @@ func TestChange(t *testing.T) {
 	if err != nil || len(files["x/y.go"]) != 1 {
 		t.Fatal(files, err)
 	}
-	got, err := change("zero\none\ntwo\nthree\nfour\n", files["x/y.go"])
+	got, err := applyHunks("zero\none\ntwo\nthree\nfour\n", files["x/y.go"])
 	if err != nil || got != "zero\none\n2\n2b\nthree\nfour\n" {
 		t.Errorf("%q %v", got, err)
 	}
 	for _, text := range []string{"one\nthree\n", strings.Repeat("one\ntwo\nthree\n", 2)} {
-		if _, err := change(text, files["x/y.go"]); err == nil {
-			t.Errorf("%q was taken", text)
+		if _, err := applyHunks(text, files["x/y.go"]); err == nil {
+			t.Errorf("%q was accepted", text)
 		}
 	}
 	if _, err := parse("what\n"); err == nil {
-		t.Error("no patch was taken for one")
+		t.Error("a text that is not a patch was accepted")
 	}
 	if _, err := overlay(t.TempDir(), t.TempDir(), List()[0]); err == nil {
-		t.Error("a patch fitted nothing")
+		t.Error("a patch was applied to nothing")
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// hunk is one place of a patch: lines that are there, and those that take their place.
+// hunk is a part of a patch: the lines before and after the change.
 type hunk struct{ before, after string }
 
-// parse reads a unified diff: the hunks by file, relative to the checkout's root. Line numbers are passed over: a place is found
-// by its lines, so that a patch goes on applying while other places of its file change.
+// parse reads a unified diff and returns the hunks by file. It ignores the line numbers: a hunk is found by
+// its lines, so that the patch applies after other changes of the file.
 func parse(patch string) (map[string][]hunk, error) {
 	files := map[string][]hunk{}
 	file, open := "", false
@@ -41,21 +41,21 @@ func parse(patch string) (map[string][]hunk, error) {
 	return files, nil
 }
 
-// change applies hunks to a text. Each must fit at exactly one place.
-func change(text string, hunks []hunk) (string, error) {
+// applyHunks applies hunks to a text. Each must match exactly once.
+func applyHunks(text string, hunks []hunk) (string, error) {
 	for i, h := range hunks {
 		if n := strings.Count(text, h.before); n != 1 {
-			return "", fmt.Errorf("hunk %d fits at %d places", i+1, n)
+			return "", fmt.Errorf("hunk %d matches %d times", i+1, n)
 		}
 		text = strings.Replace(text, h.before, h.after, 1)
 	}
 	return text, nil
 }
 
-// overlay applies a mutant's patch to copies in a folder, and answers the file that `go build -overlay` wants. The checkout is not
-// touched.
+// overlay applies the patch of a mutant to copies of the files and returns the path of the file for `go build
+// -overlay`.
 func overlay(root, dir string, m Mutant) (string, error) {
-	replace, err := changes(root, dir, m)
+	replace, err := patchedFiles(root, dir, m)
 	if err != nil {
 		return "", err
 	}
@@ -71,8 +71,8 @@ func writeOverlay(path string, replace map[string]string) error {
 	return os.WriteFile(path, list, 0o600)
 }
 
-// changes writes the changed copies of a mutant's files, and answers them by the files that they stand for.
-func changes(root, dir string, m Mutant) (map[string]string, error) {
+// patchedFiles writes patched copies of the files and returns their paths by the path of the original.
+func patchedFiles(root, dir string, m Mutant) (map[string]string, error) {
 	patch, err := patches.ReadFile("patches/" + m.Name + ".patch")
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func changes(root, dir string, m Mutant) (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		changed, err := change(string(text), hunks)
+		changed, err := applyHunks(string(text), hunks)
 		if err != nil {
 			return nil, fmt.Errorf("mutants: %s: %s: %w", m.Name, file, err)
 		}

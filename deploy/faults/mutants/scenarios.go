@@ -10,144 +10,154 @@ import (
 	"time"
 
 	"storefront.internal/deploy/faults/history"
-	"storefront.internal/deploy/faults/stage"
-	"storefront.internal/deploy/faults/topology"
-	"storefront.internal/shared/crashpoint"
+	"storefront.internal/deploy/faults/recording"
+	"storefront.internal/deploy/faults/scenario"
+	"storefront.internal/shared/backoff"
+	"storefront.internal/shared/failpoint"
 )
 
-// scenario aims a fault. It leaves the deployment healed; an error says that it could not be played, which is no catch.
-type scenario func(ctx context.Context, s *stage.Stage) error
+// run makes a bug visible. It heals its faults. An error means that it could not be run.
+type run func(ctx context.Context, s *scenario.Env) error
 
 // scenarios by name.
-func scenarios() map[string]scenario {
-	return map[string]scenario{
-		"broker gone":                 brokerGone,
-		"lost acks":                   lostAcks,
-		"deaf edge":                   deafEdge,
-		"stalled before the hand-off": func(ctx context.Context, s *stage.Stage) error { return stalledOwner(ctx, s, crashpoint.IntakeClaimed) },
-		"stalled after the hand-off": func(ctx context.Context, s *stage.Stage) error {
-			return stalledOwner(ctx, s, crashpoint.IntakeProduced)
+func scenarios() map[string]run {
+	return map[string]run{
+		"broker unreachable":    brokerUnreachable,
+		"acks lost":             acksLost,
+		"broker responses lost": brokerResponsesLost,
+		"edge paused before produce": func(ctx context.Context,
+			s *scenario.Env) error {
+			return edgePaused(ctx, s, failpoint.IntakeClaimed)
 		},
-		"crowd":              crowd,
-		"strangers":          strangers,
-		"revoked key":        revokedKey,
-		"stale fill":         staleFill,
-		"Redis behind":       redisBehind,
-		"sink killed":        sinkKilled,
-		"two sinks":          twoSinks,
-		"refusing database":  refusingDatabase,
-		"stalled courier":    stalledCourier,
-		"refused credential": refusedCredential,
-		"deaf engine":        deafEngine,
-		"cut requests":       cutRequests,
-		"same news":          sameNews,
-		"connector":          connector,
+		"edge paused after produce": func(ctx context.Context, s *scenario.Env) error {
+			return edgePaused(ctx, s, failpoint.IntakeProduced)
+		},
+		"many clients":          manyClients,
+		"foreign decisions":     foreignDecisions,
+		"revoked key":           revokedKey,
+		"late cache fill":       lateCacheFill,
+		"outdated Redis":        outdatedRedis,
+		"relay killed":          relayKilled,
+		"two sinks":             twoSinks,
+		"database rejects rows": databaseRejectsRows,
+		"relay paused":          relayPaused,
+		"credential rejected":   credentialRejected,
+		"engine responses lost": engineResponsesLost,
+		"requests truncated":    requestsTruncated,
+		"identical webhooks":    identicalWebhooks,
+		"custom connector":      customConnector,
 	}
 }
 
-// brokerGone: an edge has lost the broker. What it says meanwhile must be true, and so must what a resend is told.
-func brokerGone(ctx context.Context, s *stage.Stage) error {
-	d, err := s.Shop.Recommend(ctx, s.Edge(1))
+// brokerUnreachable sends batches to an edge that cannot reach the broker, and sends most of them again
+// later.
+func brokerUnreachable(ctx context.Context, s *scenario.Env) error {
+	d, err := s.Connection.Recommend(ctx, s.Edge(1))
 	if err != nil {
 		return err
 	}
-	var batches [][]history.Sent
-	way := s.Link("edge-1", "kafka")
+	var batches [][]recording.Signal
+	l := s.Link("edge-1", "kafka")
 	err = s.Fault("N4", "edge-1>kafka cut", func() error {
-		way.Cut()
+		l.Cut()
 		for range 3 {
-			batches = append(batches, s.Shop.Adds(d, 5))
+			batches = append(batches, s.Connection.AddToCart(d, 5))
 		}
-		return errors.Join(stage.Together(len(batches), func(i int) error {
-			s.Shop.Send(ctx, s.Edge(1), batches[i])
+		return errors.Join(scenario.Concurrently(len(batches), func(i int) error {
+			s.Connection.Send(ctx, s.Edge(1), batches[i])
 			return nil
-		}), topology.Sleep(ctx, 5*time.Second), way.Heal())
+		}), backoff.Sleep(ctx, 5*time.Second), l.Heal())
 	})
 	if err != nil {
 		return err
 	}
-	for _, b := range batches[:2] { // one client has left its page
-		if err := s.Shop.Deliver(ctx, s.Edge(1), b); err != nil {
+	for _, b := range batches[:2] { // one client never comes back
+		if err := s.Connection.SendUntilAccepted(ctx, s.Edge(1), b); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// lostAcks: the broker takes what an edge writes, and the edge does not hear of it.
-func lostAcks(ctx context.Context, s *stage.Stage) error {
-	d, err := s.Shop.Recommend(ctx, s.Edge(1))
+// acksLost lets the broker write the records of an edge, which gets no acknowledgement.
+func acksLost(ctx context.Context, s *scenario.Env) error {
+	d, err := s.Connection.Recommend(ctx, s.Edge(1))
 	if err != nil {
 		return err
 	}
-	var batches [][]history.Sent
+	var batches [][]recording.Signal
 	for range 3 {
-		batches = append(batches, s.Shop.Adds(d, 5))
+		batches = append(batches, s.Connection.AddToCart(d, 5))
 	}
-	way := s.Link("edge-1", "kafka")
-	err = s.Fault("N6", "edge-1>kafka deaf", func() error {
-		// The connection is made and warm: only answers are lost.
-		if err := s.Shop.Deliver(ctx, s.Edge(1), s.Shop.Adds(d, 1)); err != nil {
+	l := s.Link("edge-1", "kafka")
+	err = s.Fault("N6", "edge-1>kafka: responses are lost", func() error {
+		// The connection is open: only responses are lost.
+		if err := s.Connection.SendUntilAccepted(ctx, s.Edge(1), s.Connection.AddToCart(d, 1)); err != nil {
 			return err
 		}
-		if err := way.Deafen(0); err != nil {
+		if err := l.Deafen(0); err != nil {
 			return err
 		}
-		for _, b := range batches { // a connection each: the first loss ends the one that was warm
-			s.Shop.Send(ctx, s.Edge(1), b)
+		for _, b := range batches { // each on a connection of its own: the first loss closes the open one
+			s.Connection.Send(ctx, s.Edge(1), b)
 		}
-		return errors.Join(topology.Sleep(ctx, 8*time.Second), way.Heal())
+		return errors.Join(backoff.Sleep(ctx, 8*time.Second), l.Heal())
 	})
 	if err != nil {
 		return err
 	}
 	for _, b := range batches {
-		if err := s.Shop.Deliver(ctx, s.Edge(2), b); err != nil {
+		if err := s.Connection.SendUntilAccepted(ctx, s.Edge(2), b); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// deafEdge: every attempt to write reaches the broker on a connection of its own, and no answer comes back. What the client hears
-// is that nothing is proved; nobody may go on writing behind its back.
-func deafEdge(ctx context.Context, s *stage.Stage) error {
-	d, err := s.Shop.Recommend(ctx, s.Edge(1))
+// brokerResponsesLost lets each attempt to write reach the broker on a new connection, and loses all
+// responses. The edge must not write again after its response to the client.
+func brokerResponsesLost(ctx context.Context, s *scenario.Env) error {
+	d, err := s.Connection.Recommend(ctx, s.Edge(1))
 	if err != nil {
 		return err
 	}
-	greeting, err := greeting(ctx, s.Brokers())
+	first, err := firstResponseLength(ctx, s.Settings.KafkaBrokers)
 	if err != nil {
 		return err
 	}
-	if err := s.Shop.Deliver(ctx, s.Edge(1), s.Shop.Adds(d, 1)); err != nil { // the edge knows the partitions from here on
+	// now the edge knows the partitions
+	if err := s.Connection.SendUntilAccepted(ctx, s.Edge(1), s.Connection.AddToCart(d, 1)); err != nil {
 		return err
 	}
-	batch := s.Shop.Adds(d, 5)
-	way := s.Link("edge-1", "kafka")
-	err = s.Fault("N6", "edge-1>kafka deaf behind the greeting", func() error {
-		way.Cut() // a connection that is open has its greeting behind it
-		err := errors.Join(way.Heal(), way.Deafen(greeting+8))
+	batch := s.Connection.AddToCart(d, 5)
+	l := s.Link("edge-1", "kafka")
+	err = s.Fault("N6", "edge-1>kafka: responses after the first are lost", func() error {
+		l.Cut() // open connections have had their first response
+		err := errors.Join(l.Heal(), l.Deafen(first+8))
 		if err == nil {
-			s.Shop.Send(ctx, s.Edge(1), batch)
-			err = topology.Sleep(ctx, time.Second)
+			s.Connection.Send(ctx, s.Edge(1), batch)
+			err = backoff.Sleep(ctx, time.Second)
 		}
-		return errors.Join(err, way.Heal())
+		return errors.Join(err, l.Heal())
 	})
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.Shop.Deliver(ctx, s.Edge(2), batch), topology.Sleep(ctx, 8*time.Second)) // whoever writes on has written by then
+	// late writes have happened by then
+	return errors.Join(s.Connection.SendUntilAccepted(ctx, s.Edge(2), batch),
+		backoff.Sleep(ctx, 8*time.Second))
 }
 
-// greeting is the length of what a broker answers to the first request of a connection (ApiVersions, version 0).
-func greeting(ctx context.Context, broker string) (int64, error) {
+// firstResponseLength returns the length of the broker's response to the first request of a connection
+// (ApiVersions, version 0).
+func firstResponseLength(ctx context.Context, broker string) (int64, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", broker)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = conn.Close() }()
-	request := []byte{0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 1, 0xff, 0xff} // its length, key 18, version 0, number 1, no client's name
+	// length, key 18, version 0, correlation id 1, no client id
+	request := []byte{0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 1, 0xff, 0xff}
 	if _, err := conn.Write(request); err != nil {
 		return 0, err
 	}
@@ -158,107 +168,110 @@ func greeting(ctx context.Context, broker string) (int64, error) {
 	return int64(binary.BigEndian.Uint32(length[:])) + 4, nil
 }
 
-// stalledOwner: an edge stands still in the middle of a batch for longer than the lease; another one takes over.
-func stalledOwner(ctx context.Context, s *stage.Stage, point string) error {
-	d, err := s.Shop.Recommend(ctx, s.Edge(2))
+// edgePaused pauses an edge in the middle of a batch for longer than its claims live; the other edge takes
+// over.
+func edgePaused(ctx context.Context, s *scenario.Env, point string) error {
+	d, err := s.Connection.Recommend(ctx, s.Edge(2))
 	if err != nil {
 		return err
 	}
-	if err := s.Arm(ctx, s.Edges[0], point, "stop"); err != nil {
+	if err := s.ArmFailpoint(ctx, s.Edges[0], point, "stop"); err != nil {
 		return err
 	}
-	batch := s.Shop.Adds(d, 5)
+	batch := s.Connection.AddToCart(d, 5)
 	first := make(chan struct{})
 	go func() {
 		defer close(first)
-		s.Shop.Send(ctx, s.Edge(1), batch)
+		s.Connection.Send(ctx, s.Edge(1), batch)
 	}()
 	err = s.Fault("N2", "edge-1 stopped at "+point, func() error {
-		err := stage.Until(ctx, "stop at "+point, func() (bool, error) { return s.Edges[0].Stopped(), nil })
+		err := scenario.Until(ctx, "stop at "+point, func() (bool, error) { return s.Edges[0].Paused(), nil })
 		if err == nil {
-			err = s.Shop.Deliver(ctx, s.Edge(2), batch)
+			err = s.Connection.SendUntilAccepted(ctx, s.Edge(2), batch)
 		}
-		return errors.Join(err, s.Edges[0].Continue())
+		return errors.Join(err, s.Edges[0].Resume())
 	})
 	<-first
 	if err != nil {
 		return err
 	}
-	if err := topology.Sleep(ctx, 2*time.Second); err != nil {
+	if err := backoff.Sleep(ctx, 2*time.Second); err != nil {
 		return err
 	}
-	return s.Shop.Deliver(ctx, s.Edge(2), batch)
+	return s.Connection.SendUntilAccepted(ctx, s.Edge(2), batch)
 }
 
-// crowd: many clients at once over a way that is slow enough for flushes to gather.
-func crowd(ctx context.Context, s *stage.Stage) error {
-	d, err := s.Shop.Recommend(ctx, s.Edge(1))
+// manyClients sends from many clients over a slow link, so that flushes contain many records.
+func manyClients(ctx context.Context, s *scenario.Env) error {
+	d, err := s.Connection.Recommend(ctx, s.Edge(1))
 	if err != nil {
 		return err
 	}
-	way := s.Link("edge-1", "kafka")
+	l := s.Link("edge-1", "kafka")
 	return s.Fault("N3", "edge-1>kafka slow", func() error {
-		if err := way.Slow(30*time.Millisecond, 5*time.Millisecond); err != nil {
+		if err := l.Slow(30*time.Millisecond, 5*time.Millisecond); err != nil {
 			return err
 		}
-		err := stage.Together(24, func(i int) error {
+		err := scenario.Concurrently(24, func(i int) error {
 			for range 6 {
-				if err := s.Shop.Deliver(ctx, s.Edge(1), s.Shop.Adds(d, 1+i%7)); err != nil {
+				if err := s.Connection.SendUntilAccepted(ctx, s.Edge(1),
+					s.Connection.AddToCart(d, 1+i%7)); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
-		return errors.Join(err, way.Heal())
+		return errors.Join(err, l.Heal())
 	})
 }
 
-// strangers: a Decision is used at another edge at once, and in another shop, where nobody knows it.
-func strangers(ctx context.Context, s *stage.Stage) error {
-	other, err := stage.New(ctx, s.Topology, s.Merchant, nil)
+// foreignDecisions uses a Decision at the other edge at once, and Decisions of another connection.
+func foreignDecisions(ctx context.Context, s *scenario.Env) error {
+	other, err := scenario.New(ctx, s.Topology, s.Merchant, nil)
 	if err != nil {
 		return err
 	}
 	for range 10 {
-		own, err := s.Shop.Recommend(ctx, s.Edge(1))
+		own, err := s.Connection.Recommend(ctx, s.Edge(1))
 		if err != nil {
 			return err
 		}
-		s.Shop.Send(ctx, s.Edge(2), s.Shop.Adds(own, 2))
-		foreign, err := other.Shop.Recommend(ctx, s.Edge(1))
+		s.Connection.Send(ctx, s.Edge(2), s.Connection.AddToCart(own, 2))
+		foreign, err := other.Connection.Recommend(ctx, s.Edge(1))
 		if err != nil {
 			return err
 		}
-		batch := s.Shop.Adds(foreign, 2)
+		batch := s.Connection.AddToCart(foreign, 2)
 		for i := range batch {
-			batch[i].Foreign = true
+			batch[i].ForeignDecision = true
 		}
-		s.Shop.Send(ctx, s.Edge(2), batch)
+		s.Connection.Send(ctx, s.Edge(2), batch)
 	}
 	return nil
 }
 
-// revokedKey: a key that an edge knows well is revoked.
-func revokedKey(ctx context.Context, s *stage.Stage) error {
-	key, err := s.Shop.Issue(ctx)
+// revokedKey uses a key after it was revoked.
+func revokedKey(ctx context.Context, s *scenario.Env) error {
+	key, err := s.Connection.IssueKey(ctx)
 	if err != nil {
 		return err
 	}
-	d, err := s.Shop.Recommend(ctx, s.Edge(1))
+	d, err := s.Connection.Recommend(ctx, s.Edge(1))
 	if err != nil {
 		return err
 	}
 	for range 3 {
-		if end := s.Shop.SendWith(ctx, key, s.Edge(1), s.Shop.Adds(d, 1)); end.Kind != history.OK {
-			return fmt.Errorf("a new key was not taken: %d %s", end.Status, end.Error)
+		if end := s.Connection.SendWithKey(ctx, key, s.Edge(1),
+			s.Connection.AddToCart(d, 1)); end.Kind != history.OK {
+			return fmt.Errorf("a new key was rejected: %d %s", end.Status, end.Error)
 		}
 	}
-	if err := s.Shop.Revoke(ctx, key); err != nil {
+	if err := s.Connection.RevokeKey(ctx, key); err != nil {
 		return err
 	}
-	if err := topology.Sleep(ctx, 17*time.Second); err != nil {
+	if err := backoff.Sleep(ctx, 17*time.Second); err != nil {
 		return err
 	}
-	s.Shop.SendWith(ctx, key, s.Edge(1), s.Shop.Adds(d, 1))
+	s.Connection.SendWithKey(ctx, key, s.Edge(1), s.Connection.AddToCart(d, 1))
 	return nil
 }

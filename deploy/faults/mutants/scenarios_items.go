@@ -7,62 +7,62 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"storefront.internal/deploy/faults/stage"
-	"storefront.internal/deploy/faults/topology"
-	"storefront.internal/shared/crashpoint"
+	"storefront.internal/deploy/faults/scenario"
+	"storefront.internal/shared/backoff"
+	"storefront.internal/shared/failpoint"
 )
 
-// staleFill: an edge has read an item and stands still before it tells Redis; the item changes meanwhile.
-func staleFill(ctx context.Context, s *stage.Stage) error {
-	at := stage.PlaceOf(s.Control)
-	item, err := s.Shop.Observe(ctx, at, "p-1", 1, `{"n":1}`)
+// lateCacheFill pauses an edge after it has read an item and before it writes it to Redis. The item changes
+// meanwhile.
+func lateCacheFill(ctx context.Context, s *scenario.Env) error {
+	item, err := s.Connection.Observe(ctx, "p-1", 1, `{"n":1}`)
 	if err != nil {
 		return err
 	}
-	if err := s.Arm(ctx, s.Edges[0], crashpoint.ItemLoaded, "stop"); err != nil {
+	if err := s.ArmFailpoint(ctx, s.Edges[0], failpoint.ItemLoaded, "stop"); err != nil {
 		return err
 	}
-	client := redis.NewClient(&redis.Options{Addr: s.RedisAddr()})
+	client := redis.NewClient(&redis.Options{Addr: s.Settings.RedisAddr})
 	defer func() { _ = client.Close() }()
-	key := "sf:item:" + s.Shop.Connection + ":" + item
+	key := "sf:item:" + s.Connection.ID + ":" + item
 	revision := func(want string) func() (bool, error) {
 		return func() (bool, error) {
 			text, err := client.GetRange(ctx, key, 0, 1).Result()
 			return text == want, err
 		}
 	}
-	if err := stage.Until(ctx, "the first push of the item", revision("1\n")); err != nil {
+	if err := scenario.Until(ctx, "the first push of the item", revision("1\n")); err != nil {
 		return err
 	}
-	if err := client.Del(ctx, key).Err(); err != nil { // as its life ends
+	if err := client.Del(ctx, key).Err(); err != nil { // as if it had expired
 		return err
 	}
-	return s.Fault("N2", "edge-1 stopped with an item in its hands", func() error {
-		go s.Shop.Read(ctx, s.Edge(1), item)
-		err := stage.Until(ctx, "stop of edge-1", func() (bool, error) { return s.Edges[0].Stopped(), nil })
+	return s.Fault("N2", "edge-1 paused after it has read an item", func() error {
+		go s.Connection.GetItem(ctx, s.Edge(1), item)
+		err := scenario.Until(ctx, "stop of edge-1", func() (bool, error) { return s.Edges[0].Paused(), nil })
 		if err == nil {
-			_, err = s.Shop.Observe(ctx, at, "p-1", 2, `{"n":2}`)
+			_, err = s.Connection.Observe(ctx, "p-1", 2, `{"n":2}`)
 		}
 		if err == nil {
-			err = stage.Until(ctx, "the second push of the item", revision("2\n"))
+			err = scenario.Until(ctx, "the second push of the item", revision("2\n"))
 		}
-		return errors.Join(err, s.Edges[0].Continue(), topology.Sleep(ctx, 2*time.Second))
+		return errors.Join(err, s.Edges[0].Resume(), backoff.Sleep(ctx, 2*time.Second))
 	})
 }
 
-// redisBehind is what a campaign found: Redis is full when an item changes, and an edge that answered the newer version begins
-// anew; then once more, where Redis comes back with what it held before.
-func redisBehind(ctx context.Context, s *stage.Stage) error {
-	at := stage.PlaceOf(s.Control)
-	item, err := s.Shop.Observe(ctx, at, "p-1", 1, `{"n":1}`)
+// outdatedRedis changes an item while Redis is out of memory, and restarts an edge that has answered the
+// newer revision. Then it restores an older value in Redis and restarts the edge again. A campaign found a
+// bug this way.
+func outdatedRedis(ctx context.Context, s *scenario.Env) error {
+	item, err := s.Connection.Observe(ctx, "p-1", 1, `{"n":1}`)
 	if err != nil {
 		return err
 	}
-	client := redis.NewClient(&redis.Options{Addr: s.RedisAddr()})
+	client := redis.NewClient(&redis.Options{Addr: s.Settings.RedisAddr})
 	defer func() { _ = client.Close() }()
-	key := "sf:item:" + s.Shop.Connection + ":" + item
+	key := "sf:item:" + s.Connection.ID + ":" + item
 	old := ""
-	if err := stage.Until(ctx, "the push of the item", func() (bool, error) {
+	if err := scenario.Until(ctx, "the push of the item", func() (bool, error) {
 		old, err = client.Get(ctx, key).Result()
 		if errors.Is(err, redis.Nil) {
 			err = nil
@@ -72,11 +72,15 @@ func redisBehind(ctx context.Context, s *stage.Stage) error {
 		return err
 	}
 	answered := func(revision int64) error {
-		return stage.Until(ctx, "the item at edge-1", func() (bool, error) { return s.Shop.Read(ctx, s.Edge(1), item).Revision >= revision, nil })
+		return scenario.Until(ctx, "the item at edge-1",
+			func() (bool, error) {
+				return s.Connection.GetItem(ctx, s.Edge(1), item).Revision >= revision,
+					nil
+			})
 	}
-	begins := func() error {
+	restart := func() error {
 		err := s.Restart(ctx, s.Edges[0])
-		s.Shop.Read(ctx, s.Edge(1), item)
+		s.Connection.GetItem(ctx, s.Edge(1), item)
 		return err
 	}
 	if err := answered(1); err != nil {
@@ -85,20 +89,20 @@ func redisBehind(ctx context.Context, s *stage.Stage) error {
 	err = s.Fault("N8", "maxmemory 1, noeviction", func() error {
 		err := client.ConfigSet(ctx, "maxmemory", "1").Err()
 		if err == nil {
-			_, err = s.Shop.Observe(ctx, at, "p-1", 2, `{"n":2}`)
+			_, err = s.Connection.Observe(ctx, "p-1", 2, `{"n":2}`)
 		}
 		if err == nil {
-			err = errors.Join(answered(2), begins())
+			err = errors.Join(answered(2), restart())
 		}
 		return errors.Join(err, client.ConfigSet(ctx, "maxmemory", "0").Err())
 	})
 	if err != nil {
 		return err
 	}
-	if err := s.Rest(ctx); err != nil { // the push is made up for
+	if err := s.WaitIdle(ctx); err != nil { // now Redis has the newest revision
 		return err
 	}
-	return s.Fault("N8", "an older Redis comes back", func() error {
-		return errors.Join(answered(2), client.Set(ctx, key, old, time.Hour).Err(), begins())
+	return s.Fault("N8", "Redis has an older value", func() error {
+		return errors.Join(answered(2), client.Set(ctx, key, old, time.Hour).Err(), restart())
 	})
 }

@@ -13,56 +13,38 @@ import (
 	"storefront.internal/shared/stream"
 )
 
-// RelayGroup is the relays' consumer group.
-const RelayGroup = "storefront-relay"
-
 func kafkaClient(addr string) (*kafka.Client, func()) {
 	t := &kafka.Transport{DialTimeout: 3 * time.Second, MetadataTTL: time.Second}
-	return &kafka.Client{Addr: kafka.TCP(addr), Timeout: 10 * time.Second, Transport: t}, t.CloseIdleConnections
+	return &kafka.Client{Addr: kafka.TCP(addr), Timeout: 10 * time.Second,
+		Transport: t}, t.CloseIdleConnections
 }
 
-// configured changes a setting of the topic and changes it back.
-type configured struct{ addr, name, value, usual string }
-
-func (f configured) Inject(ctx context.Context) error { return f.set(ctx, f.value) }
-func (f configured) Heal(ctx context.Context) error   { return f.set(ctx, f.usual) }
-
-func (f configured) set(ctx context.Context, value string) error {
-	return again(ctx, func(ctx context.Context) error {
-		client, end := kafkaClient(f.addr)
-		defer end()
-		answer, err := client.IncrementalAlterConfigs(ctx, &kafka.IncrementalAlterConfigsRequest{Resources: []kafka.IncrementalAlterConfigsRequestResource{{
-			ResourceType: kafka.ResourceTypeTopic, ResourceName: stream.TopicSignals,
-			Configs: []kafka.IncrementalAlterConfigsRequestConfig{{Name: f.name, Value: value, ConfigOperation: kafka.ConfigOperationSet}},
-		}}})
-		if err != nil {
-			return err
-		}
-		var errs []error
-		for _, r := range answer.Resources {
-			errs = append(errs, r.Error)
-		}
-		return errors.Join(errs...)
-	})
-}
-
-// rewound sets the group's offsets back while no relay runs: everything since is read once more.
-type rewound struct {
-	x       *topology.Topology
-	records int64
-}
-
-func (f rewound) Inject(ctx context.Context) error {
-	for _, r := range f.x.Relays {
-		if err := r.Stop(ctx, syscall.SIGTERM); err != nil {
-			return err
-		}
+// setTopicConfig changes a setting of the topic of signals.
+func setTopicConfig(addr, name, value string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		return retry(ctx, func(ctx context.Context) error {
+			client, end := kafkaClient(addr)
+			defer end()
+			request := kafka.IncrementalAlterConfigsRequestResource{
+				ResourceType: kafka.ResourceTypeTopic, ResourceName: stream.TopicSignals,
+				Configs: []kafka.IncrementalAlterConfigsRequestConfig{{Name: name, Value: value,
+					ConfigOperation: kafka.ConfigOperationSet}},
+			}
+			response, err := client.IncrementalAlterConfigs(ctx,
+				&kafka.IncrementalAlterConfigsRequest{
+					Resources: []kafka.IncrementalAlterConfigsRequestResource{request},
+				})
+			if err != nil {
+				return err
+			}
+			return response.Resources[0].Error
+		})
 	}
-	return again(ctx, f.rewind)
 }
 
-func (f rewound) rewind(ctx context.Context) error {
-	client, end := kafkaClient(f.x.Brokers())
+// rewindOffsets sets the committed offsets of the relays back.
+func rewindOffsets(ctx context.Context, addr string, records int64) error {
+	client, end := kafkaClient(addr)
 	defer end()
 	meta, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{stream.TopicSignals}})
 	if err != nil {
@@ -74,20 +56,24 @@ func (f rewound) rewind(ctx context.Context) error {
 			partitions = append(partitions, p.ID)
 		}
 	}
-	at, err := client.OffsetFetch(ctx, &kafka.OffsetFetchRequest{GroupID: RelayGroup, Topics: map[string][]int{stream.TopicSignals: partitions}})
+	at, err := client.OffsetFetch(ctx, &kafka.OffsetFetchRequest{GroupID: topology.RelayGroup,
+		Topics: map[string][]int{stream.TopicSignals: partitions}})
 	if err != nil {
 		return err
 	}
 	var commits []kafka.OffsetCommit
 	for _, p := range at.Topics[stream.TopicSignals] {
 		if p.CommittedOffset > 0 {
-			commits = append(commits, kafka.OffsetCommit{Partition: p.Partition, Offset: max(0, p.CommittedOffset-f.records)})
+			commits = append(commits, kafka.OffsetCommit{Partition: p.Partition,
+				Offset: max(0, p.CommittedOffset-records)})
 		}
 	}
 	if len(commits) == 0 {
 		return nil
 	}
-	done, err := client.OffsetCommit(ctx, &kafka.OffsetCommitRequest{GroupID: RelayGroup, GenerationID: -1, Topics: map[string][]kafka.OffsetCommit{stream.TopicSignals: commits}})
+	done, err := client.OffsetCommit(ctx, &kafka.OffsetCommitRequest{GroupID: topology.RelayGroup,
+		GenerationID: -1,
+		Topics:       map[string][]kafka.OffsetCommit{stream.TopicSignals: commits}})
 	if err != nil {
 		return err
 	}
@@ -98,34 +84,37 @@ func (f rewound) rewind(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (f rewound) Heal(ctx context.Context) error {
-	for _, r := range f.x.Relays {
-		if err := r.Start(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// N10: Kafka's own ways to fail. One broker has no other to lead; what retention deletes unread halts the relays by design, which
-// has a test of its own.
-func (n *Nemesis) kafka() (Case, bool) {
-	x := n.Topology
-	c := Case{Touches: []string{x.Kafka.Name}}
+// N10: restart the broker, change settings of the topic, or set the relays' offsets back. Data that retention
+// deletes before it is read stops the relays on purpose; another test covers that.
+func (n *Nemesis) kafka() (Operation, bool) {
+	x, addr := n.Topology, n.Topology.Settings.KafkaBrokers
+	o := Operation{Targets: []string{x.Kafka.Name}}
 	switch n.random.IntN(5) {
 	case 0, 1:
-		c.Detail, c.Hold = "the broker stops in order and starts again", n.between(0, 3*time.Second)
-		c.Fault = restarted{x.Kafka, syscall.SIGTERM}
+		o.Detail, o.Duration = "restart of the broker", n.randomDuration(0, 3*time.Second)
+		o.Fault = restart(x.Kafka, syscall.SIGTERM)
 	case 2:
-		c.Detail, c.Hold = "max.message.bytes 1500", n.between(2*time.Second, 8*time.Second)
-		c.Fault = configured{x.Brokers(), "max.message.bytes", "1500", "1048588"}
+		o.Detail, o.Duration = "max.message.bytes 1500", n.randomDuration(2*time.Second, 8*time.Second)
+		o.Fault = fault{setTopicConfig(addr, "max.message.bytes", "1500"),
+			setTopicConfig(addr, "max.message.bytes", "1048588")}
 	case 3:
-		c.Detail, c.Hold = "segment.bytes 1 MB", n.between(2*time.Second, 8*time.Second)
-		c.Fault = configured{x.Brokers(), "segment.bytes", "1048576", "1073741824"}
+		o.Detail, o.Duration = "segment.bytes 1 MB", n.randomDuration(2*time.Second, 8*time.Second)
+		o.Fault = fault{setTopicConfig(addr, "segment.bytes", "1048576"),
+			setTopicConfig(addr, "segment.bytes", "1073741824")}
 	default:
-		f := rewound{x, 1 + n.random.Int64N(200)}
-		c.Detail, c.Hold = fmt.Sprintf("the relays' offsets are set back by %d", f.records), n.between(0, 2*time.Second)
-		c.Fault, c.Touches = f, []string{x.Kafka.Name, x.Relays[0].Name, x.Relays[1].Name}
+		records := 1 + n.random.Int64N(200)
+		o.Detail, o.Duration = fmt.Sprintf("the offsets of the relays are set back by %d",
+			records), n.randomDuration(0, 2*time.Second)
+		o.Targets = append(o.Targets, x.Relays[0].Name, x.Relays[1].Name)
+		o.Fault = fault{func(ctx context.Context) error {
+			if err := errors.Join(x.Relays[0].Stop(ctx), x.Relays[1].Stop(ctx)); err != nil {
+				return err
+			}
+			return retry(ctx, func(ctx context.Context) error { return rewindOffsets(ctx, addr, records) })
+		}, func(ctx context.Context) error {
+			return errors.Join(x.Relays[0].Start(ctx),
+				x.Relays[1].Start(ctx))
+		}}
 	}
-	return c, true
+	return o, true
 }

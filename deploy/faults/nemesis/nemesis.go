@@ -1,5 +1,5 @@
-// Package nemesis injects faults into a topology and heals them: the kinds N1 to N15, each a small type. It owns the seeded
-// schedule and what the history says of a fault; it never looks at what the services make of it.
+// Package nemesis injects faults into a deployment and heals them. The seed determines the schedule. It does
+// not look at what the services do.
 package nemesis
 
 import (
@@ -11,23 +11,61 @@ import (
 	"time"
 
 	"storefront.internal/deploy/faults/history"
+	"storefront.internal/deploy/faults/load"
 	"storefront.internal/deploy/faults/topology"
+	"storefront.internal/shared/backoff"
 )
 
-// Fault is one disturbance. Heal is called after every Inject, also after one that failed half-way, and may be called when there is
-// nothing to heal.
+// Fault is a disturbance. Heal is called after each Inject, also after one that failed.
 type Fault interface {
 	Inject(ctx context.Context) error
 	Heal(ctx context.Context) error
 }
 
-// Case is a fault with what the schedule must know of it.
-type Case struct {
+// fault is a Fault of two functions; nil functions do nothing.
+type fault struct{ inject, heal func(context.Context) error }
+
+func (f fault) Inject(ctx context.Context) error { return f.inject(ctx) }
+
+func (f fault) Heal(ctx context.Context) error {
+	if f.heal == nil {
+		return nil
+	}
+	return f.heal(ctx)
+}
+
+// background is a Fault that runs until it is healed.
+type background struct {
+	run    func(ctx context.Context)
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+func (f *background) Inject(ctx context.Context) error {
+	ctx, f.cancel = context.WithCancel(ctx)
+	f.done = make(chan struct{})
+	go func() {
+		defer close(f.done)
+		f.run(ctx)
+	}()
+	return nil
+}
+
+func (f *background) Heal(context.Context) error {
+	if f.cancel != nil {
+		f.cancel()
+		<-f.done
+	}
+	return nil
+}
+
+// Operation is a fault in the schedule.
+type Operation struct {
 	Fault
-	Kind    string // N1 … N15
-	Detail  string
-	Touches []string // what no other fault may touch meanwhile
-	Hold    time.Duration
+	Kind     string // name of a Kind
+	Detail   string
+	Targets  []string // other faults must not have these targets at the same time
+	Duration time.Duration
 }
 
 // Config of a nemesis.
@@ -35,23 +73,23 @@ type Config struct {
 	Topology *topology.Topology
 	Recorder *history.Recorder
 	Seed     uint64
-	Kinds    []string // those that may be injected
-	// Redis allows faults that make Redis unreachable or forgetful.
+	Kinds    []string // names of the kinds to inject
+	// Redis allows faults that make Redis unreachable or lose its data.
 	Redis bool
-	// Hasty keeps every fault short.
-	Hasty bool
-	// ChaosBin holds binaries with a clock that can be set wrong; without it there is no N13.
+	// Short makes all faults short.
+	Short bool
+	// ChaosBin is the folder of binaries whose clock can be set. Without it there are no faults of the clock.
 	ChaosBin string
-	// Victim is a connection that rude clients may pester.
-	Victim func(*rand.Rand) Victim
-	Say    func(format string, args ...any)
+	// Target returns a connection that abusive clients may attack.
+	Target func(*rand.Rand) load.Target
+	Logf   func(format string, args ...any)
 }
 
-// Nemesis draws faults and plays them.
+// Nemesis schedules and injects faults.
 type Nemesis struct {
 	Config
 	random *rand.Rand
-	deck   []string
+	queue  []string
 
 	mu     sync.Mutex
 	counts map[string]int
@@ -60,19 +98,35 @@ type Nemesis struct {
 
 // New makes a nemesis.
 func New(cfg Config) *Nemesis {
-	return &Nemesis{Config: cfg, random: rand.New(rand.NewPCG(cfg.Seed, 0x6e656d)), counts: map[string]int{}} //nolint:gosec // a schedule
+	random := rand.New(rand.NewPCG(cfg.Seed, 0x6e656d)) //nolint:gosec // not secret
+	return &Nemesis{Config: cfg, random: random, counts: map[string]int{}}
 }
 
-// Kinds lists every kind.
-func Kinds() []string {
-	var all []string
-	for i := range 15 {
-		all = append(all, fmt.Sprintf("N%d", i+1))
+// Kind is a kind of fault.
+type Kind struct{ Name, Description string }
+
+// Kinds returns all kinds of faults.
+func Kinds() []Kind {
+	return []Kind{
+		{"N1", "kill -9 of an edge, a relay, control, the broker, PostgreSQL or Redis"},
+		{"N2", "SIGSTOP of any process for up to 45 s"},
+		{"N3", "connections with latency, little bandwidth or small packets"},
+		{"N4", "network partitions: no data passes, or connections are refused"},
+		{"N5", "connections that are reset or closed within a message"},
+		{"N6", "lost responses: the request arrives, the response does not"},
+		{"N7", "full disk of PostgreSQL or Kafka"},
+		{"N8", "Redis flushed, out of memory, paused or replaced by an empty one"},
+		{"N9", "PostgreSQL restarted, sessions terminated, tables locked, rows rejected"},
+		{"N10", "Kafka restarted, settings of its topic changed, consumer offsets set back"},
+		{"N11", "consumer group rebalances: relays leave and come back"},
+		{"N12", "the engine rejects requests, hangs, or answers invalid or incomplete responses"},
+		{"N13", "an edge whose clock is wrong by up to an hour"},
+		{"N14", "the provider throttles, fails, hangs or answers invalid responses"},
+		{"N15", "abusive clients: slow requests, request smuggling, forged keys"},
 	}
-	return all
 }
 
-// Counts tells how many faults of each kind were injected.
+// Counts returns the number of injected faults by kind.
 func (n *Nemesis) Counts() map[string]int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -83,65 +137,65 @@ func (n *Nemesis) Counts() map[string]int {
 	return out
 }
 
-// Failed are faults that could not be injected or healed as they should, in words.
+// Failed describes the faults that could not be injected or healed as planned.
 func (n *Nemesis) Failed() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.failed)
 }
 
-// Episode injects one to four faults that overlap, and returns when all are healed.
+// Episode injects one to four overlapping faults and returns when all are healed.
 func (n *Nemesis) Episode(ctx context.Context) {
-	var playing []Case
+	var active []Operation
 	var all sync.WaitGroup
 	size := []int{1, 2, 2, 3, 3, 4}[n.random.IntN(6)]
 	for range size {
-		c, ok := n.draw(playing)
+		c, ok := n.next(active)
 		if !ok {
 			continue
 		}
-		playing = append(playing, c)
-		all.Go(func() { n.play(ctx, c) })
-		if size > 1 && topology.Sleep(ctx, n.between(0, 3*time.Second)) != nil {
+		active = append(active, c)
+		all.Go(func() { n.run(ctx, c) })
+		if size > 1 && backoff.Sleep(ctx, n.randomDuration(0, 3*time.Second)) != nil {
 			break
 		}
 	}
 	all.Wait()
 }
 
-// draw takes the next kind from a shuffled deck, so that every kind comes up equally often, and makes a fault of it that touches
-// nothing of what is played.
-func (n *Nemesis) draw(playing []Case) (Case, bool) {
+// next builds an operation of the next kind in a shuffled queue, so that all kinds are equally frequent. Its
+// targets are not those of active operations.
+func (n *Nemesis) next(active []Operation) (Operation, bool) {
 	for range 20 {
-		if len(n.deck) == 0 {
-			n.deck = slices.Clone(n.Kinds)
-			n.random.Shuffle(len(n.deck), func(i, j int) { n.deck[i], n.deck[j] = n.deck[j], n.deck[i] })
+		if len(n.queue) == 0 {
+			n.queue = slices.Clone(n.Kinds)
+			n.random.Shuffle(len(n.queue), func(i, j int) { n.queue[i], n.queue[j] = n.queue[j], n.queue[i] })
 		}
-		if len(n.deck) == 0 {
-			return Case{}, false
+		if len(n.queue) == 0 {
+			return Operation{}, false
 		}
-		kind := n.deck[0]
-		c, ok := n.make(kind)
+		kind := n.queue[0]
+		c, ok := n.build(kind)
 		if !ok {
-			n.deck = n.deck[1:]
+			n.queue = n.queue[1:]
 			continue
 		}
-		if n.clashes(c, playing) {
+		if n.conflicts(c, active) {
 			continue
 		}
-		n.deck = n.deck[1:]
-		if n.Hasty {
-			c.Hold = min(c.Hold, time.Second+c.Hold/8)
+		n.queue = n.queue[1:]
+		if n.Short {
+			c.Duration = min(c.Duration, time.Second+c.Duration/8)
 		}
 		return c, true
 	}
-	return Case{}, false
+	return Operation{}, false
 }
 
-func (n *Nemesis) clashes(c Case, playing []Case) bool {
-	for _, p := range playing {
-		for _, t := range c.Touches {
-			if slices.Contains(p.Touches, t) {
+func (n *Nemesis) conflicts(c Operation, active []Operation) bool {
+	for _, p := range active {
+		for _, t := range c.Targets {
+			if slices.Contains(p.Targets, t) {
 				return true
 			}
 		}
@@ -149,51 +203,66 @@ func (n *Nemesis) clashes(c Case, playing []Case) bool {
 	return false
 }
 
-// make builds a fault of a kind from the seed; not every kind is possible everywhere.
-func (n *Nemesis) make(kind string) (Case, bool) {
-	makers := map[string]func() (Case, bool){
-		"N1": n.kill, "N2": n.stall, "N3": n.slow, "N4": n.partition, "N5": n.reset, "N6": n.loseAck, "N7": n.fill, "N8": n.redis,
-		"N9": n.postgres, "N10": n.kafka, "N11": n.storm, "N12": n.engine, "N13": n.clock, "N14": n.provider, "N15": n.rude,
+// build makes a random operation of a kind. Not all kinds are possible on each machine.
+func (n *Nemesis) build(kind string) (Operation, bool) {
+	makers := map[string]func() (Operation, bool){
+		"N1": n.kill, "N2": n.pause, "N3": n.slow, "N4": n.partition, "N5": n.reset, "N6": n.loseAck,
+		"N7": n.fillDisk, "N8": n.redis,
+		"N9": n.postgres, "N10": n.kafka, "N11": n.rebalance, "N12": n.engine, "N13": n.wrongClock,
+		"N14": n.provider, "N15": n.abuse,
 	}
 	do, ok := makers[kind]
 	if !ok {
-		return Case{}, false
+		return Operation{}, false
 	}
 	c, ok := do()
 	c.Kind = kind
 	return c, ok
 }
 
-// play injects, holds, heals and records one fault. A fault that is cut short by the end of the run is healed all the same.
-func (n *Nemesis) play(ctx context.Context, c Case) {
+// run injects, heals and records a fault. The end of the run shortens the fault.
+func (n *Nemesis) run(ctx context.Context, c Operation) {
 	at := n.Recorder.Now()
-	n.Say("%-3s %s, for %s", c.Kind, c.Detail, c.Hold.Round(100*time.Millisecond))
+	n.Logf("%-3s %s, for %s", c.Kind, c.Detail, c.Duration.Round(100*time.Millisecond))
 	if err := c.Inject(ctx); err != nil {
-		n.fails(c, "inject", err)
+		n.fail(c, "inject", err)
 	}
-	_ = topology.Sleep(ctx, c.Hold)
-	calm := context.WithoutCancel(ctx)
-	calm, cancel := context.WithTimeout(calm, 3*time.Minute)
+	_ = backoff.Sleep(ctx, c.Duration)
+	healing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Minute)
 	defer cancel()
-	if err := c.Heal(calm); err != nil {
-		n.fails(c, "heal", err)
+	if err := c.Heal(healing); err != nil {
+		n.fail(c, "heal", err)
 	}
 	n.mu.Lock()
 	n.counts[c.Kind]++
 	n.mu.Unlock()
-	n.Recorder.Fault(history.Fault{At: at, Until: n.Recorder.Now(), Kind: c.Kind, Detail: c.Detail})
+	n.Recorder.RecordFault(history.Fault{At: at, Until: n.Recorder.Now(), Kind: c.Kind, Detail: c.Detail})
 }
 
-func (n *Nemesis) fails(c Case, what string, err error) {
-	n.Say("%s %s: %s: %v", c.Kind, c.Detail, what, err)
+func (n *Nemesis) fail(c Operation, what string, err error) {
+	n.Logf("%s %s: %s: %v", c.Kind, c.Detail, what, err)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.failed = append(n.failed, fmt.Sprintf("%s %s: %s: %v", c.Kind, c.Detail, what, err))
 }
 
-// between draws a duration.
-func (n *Nemesis) between(low, high time.Duration) time.Duration {
+func (n *Nemesis) randomDuration(low, high time.Duration) time.Duration {
 	return low + time.Duration(n.random.Int64N(int64(high-low)+1))
 }
 
 func pick[T any](n *Nemesis, all ...T) T { return all[n.random.IntN(len(all))] }
+
+// retry calls do until it succeeds: other faults may prevent it for a while.
+func retry(ctx context.Context, do func(context.Context) error) error {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, 20*time.Second)
+		err := do(attempt)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		if e := backoff.Sleep(ctx, 300*time.Millisecond); e != nil {
+			return fmt.Errorf("%w (last: %w)", e, err)
+		}
+	}
+}

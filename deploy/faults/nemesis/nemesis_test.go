@@ -6,41 +6,65 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"storefront.internal/deploy/faults/history"
-	"storefront.internal/deploy/faults/link"
+	"storefront.internal/deploy/faults/load"
 	"storefront.internal/deploy/faults/topology"
+	"storefront.internal/deploy/stack"
+	"storefront.internal/deploy/stack/client"
 )
 
-// paper is a topology of names: enough to draw faults from.
-func paper() *topology.Topology {
-	service := func(name string) *topology.Service {
-		return &topology.Service{Unit: &topology.Unit{Name: name}, URL: "http://" + name}
-	}
-	unit := func(name string) *topology.Unit { return &topology.Unit{Name: name} }
+// fakeTopology has names and links, which is enough to schedule faults.
+func fakeTopology(t *testing.T) *topology.Topology {
+	t.Helper()
+	named := func(name string) *stack.Process { return &stack.Process{Name: name, URL: "http://" + name} }
 	x := &topology.Topology{
-		Postgres: unit("postgres"), Redis: unit("redis"), Kafka: unit("kafka"), Edges: []*topology.Service{service("edge-1"), service("edge-2")},
-		Relays: []*topology.Service{service("relay-1"), service("relay-2")}, Control: service("control"), Engine: service("engine"), Provider: service("provider"),
-		PostgresDisk: &topology.Disk{}, KafkaDisk: &topology.Disk{}, Links: map[string]*link.Link{},
+		Deployment: stack.New(t.Context(), stack.Config{}), Edges: []*stack.Process{named("edge-1"),
+			named("edge-2")},
+		Relays: []*stack.Process{named("relay-1"),
+			named("relay-2")}, Control: named("control"), Engine: named("engine"),
+		Provider: named("provider"), PostgresDisk: &topology.Disk{}, KafkaDisk: &topology.Disk{},
 	}
-	for _, name := range []string{"clients>edge-1", "clients>edge-2", "clients>control", "clients>relay-1", "edge-1>kafka", "edge-2>kafka", "edge-1>redis",
-		"edge-2>redis", "relay-1>postgres", "relay-2>postgres", "relay-1>engine", "relay-2>engine", "relay-1>kafka", "relay-2>kafka",
+	x.Postgres, x.Redis, x.Kafka = named("postgres"), named("redis"), named("kafka")
+	t.Cleanup(func() { _ = x.Deployment.Close(0) })
+	for _, name := range []string{"clients>edge-1", "clients>edge-2", "clients>control", "edge-1>kafka",
+		"edge-2>kafka", "edge-1>redis",
+		"edge-2>redis", "relay-1>postgres", "relay-2>postgres", "relay-1>engine", "relay-2>engine",
+		"relay-1>kafka", "relay-2>kafka",
 		"control>postgres", "control>redis"} {
-		x.Links[name] = &link.Link{Name: name}
+		from, to, _ := strings.Cut(name, ">")
+		if _, err := x.OpenLink(from, to, "127.0.0.1:1"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return x
 }
 
-func drawn(t *testing.T, seed uint64, redis bool, count int) []Case {
+func kindNames() []string {
+	var all []string
+	for _, k := range Kinds() {
+		all = append(all, k.Name)
+	}
+	return all
+}
+
+func target() load.Target {
+	return load.Target{Connection: "con_1", Decision: "dec_1", Item: "itm_1",
+		Key: client.Key{APIKeyID: "key_1", Secret: "spk_1"}}
+}
+
+func scheduled(t *testing.T, seed uint64, redis bool, count int) []Operation {
 	t.Helper()
-	n := New(Config{Topology: paper(), Seed: seed, Kinds: Kinds(), Redis: redis, ChaosBin: "bin", Say: t.Logf,
-		Victim: func(r *rand.Rand) Victim { return Victim{"con_1", "spk_1", "key_1", "dec_1", "itm_1"} }})
-	var all []Case
+	n := New(Config{Topology: fakeTopology(t), Seed: seed, Kinds: kindNames(), Redis: redis, ChaosBin: "bin",
+		Logf:   t.Logf,
+		Target: func(*rand.Rand) load.Target { return target() }})
+	var all []Operation
 	for range count {
-		c, ok := n.draw(nil)
+		c, ok := n.next(nil)
 		if !ok {
 			t.Fatal("nothing to draw")
 		}
@@ -49,48 +73,49 @@ func drawn(t *testing.T, seed uint64, redis bool, count int) []Case {
 	return all
 }
 
-func names(all []Case) (out []string) {
+func names(all []Operation) (out []string) {
 	for _, c := range all {
-		out = append(out, c.Kind+" "+c.Detail+" "+c.Hold.String())
+		out = append(out, c.Kind+" "+c.Detail+" "+c.Duration.String())
 	}
 	return out
 }
 
-// A seed is a schedule.
+// TestSeed checks that the seed determines the schedule.
 func TestSeed(t *testing.T) {
 	t.Parallel()
-	one, same, other := names(drawn(t, 7, true, 300)), names(drawn(t, 7, true, 300)), names(drawn(t, 8, true, 300))
+	one, same, other := names(scheduled(t, 7, true, 300)), names(scheduled(t, 7, true,
+		300)), names(scheduled(t, 8, true, 300))
 	if !slices.Equal(one, same) {
-		t.Error("one seed, two schedules")
+		t.Error("the same seed gives different schedules")
 	}
 	if slices.Equal(one, other) {
-		t.Error("two seeds, one schedule")
+		t.Error("different seeds give the same schedule")
 	}
 }
 
-// Every kind that is possible comes up equally often.
+// TestEveryKind checks that all possible kinds are equally frequent.
 func TestEveryKind(t *testing.T) {
 	t.Parallel()
 	counts := map[string]int{}
-	for _, c := range drawn(t, 3, true, 14*20) {
+	for _, c := range scheduled(t, 3, true, 14*20) {
 		counts[c.Kind]++
 	}
-	for _, kind := range Kinds() {
+	for _, kind := range kindNames() {
 		want := 20
-		if kind == "N7" { // these disks cannot be filled
+		if kind == "N7" { // the disks cannot be filled
 			want = 0
 		}
 		if counts[kind] != want {
-			t.Errorf("%s came up %d times, want %d", kind, counts[kind], want)
+			t.Errorf("%s was scheduled %d times, want %d", kind, counts[kind], want)
 		}
 	}
 }
 
-// Without faults of Redis nothing touches it, nor a link to it.
-func TestRedisIsLeftAlone(t *testing.T) {
+// TestWithoutRedis checks that no fault has Redis or a link to it as target.
+func TestWithoutRedis(t *testing.T) {
 	t.Parallel()
-	for _, c := range drawn(t, 5, false, 1000) {
-		for _, touched := range c.Touches {
+	for _, c := range scheduled(t, 5, false, 1000) {
+		for _, touched := range c.Targets {
 			if touched == "redis" || len(touched) > 6 && touched[len(touched)-6:] == ">redis" {
 				t.Fatalf("%s %s", c.Kind, c.Detail)
 			}
@@ -98,30 +123,34 @@ func TestRedisIsLeftAlone(t *testing.T) {
 	}
 }
 
-type counted struct {
+type countingFault struct {
 	injected, healed *atomic.Int64
 	err              error
 }
 
-func (f counted) Inject(context.Context) error { f.injected.Add(1); return f.err }
-func (f counted) Heal(ctx context.Context) error {
+func (f countingFault) Inject(context.Context) error { f.injected.Add(1); return f.err }
+func (f countingFault) Heal(ctx context.Context) error {
 	f.healed.Add(1)
 	return ctx.Err()
 }
 
-// What was injected is healed and recorded, also when the injection failed and when the run is over.
+// TestHealsAlways checks that faults are healed and recorded, also after a failed injection and at the end of
+// the run.
 func TestHealsAlways(t *testing.T) {
 	t.Parallel()
 	var file bytes.Buffer
 	recorder := history.NewRecorder(&file)
-	n := New(Config{Recorder: recorder, Say: t.Logf})
+	n := New(Config{Recorder: recorder, Logf: t.Logf})
 	var injected, healed atomic.Int64
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	n.play(over, Case{Fault: counted{&injected, &healed, errors.New("no")}, Kind: "N1", Detail: "one", Hold: time.Hour})
-	n.play(t.Context(), Case{Fault: counted{&injected, &healed, nil}, Kind: "N2", Detail: "two", Hold: time.Millisecond})
+	n.run(over, Operation{Fault: countingFault{&injected, &healed, errors.New("no")}, Kind: "N1",
+		Detail: "one", Duration: time.Hour})
+	n.run(t.Context(), Operation{Fault: countingFault{&injected, &healed, nil}, Kind: "N2", Detail: "two",
+		Duration: time.Millisecond})
 	if injected.Load() != 2 || healed.Load() != 2 || len(n.Failed()) != 1 || n.Counts()["N1"] != 1 {
-		t.Errorf("injected %d, healed %d, failed %v, counts %v", injected.Load(), healed.Load(), n.Failed(), n.Counts())
+		t.Errorf("injected %d, healed %d, failed %v, counts %v", injected.Load(), healed.Load(), n.Failed(),
+			n.Counts())
 	}
 	if err := recorder.Flush(); err != nil {
 		t.Fatal(err)
@@ -132,25 +161,26 @@ func TestHealsAlways(t *testing.T) {
 	}
 }
 
-func TestClashes(t *testing.T) {
+func TestConflicts(t *testing.T) {
 	t.Parallel()
 	n := New(Config{})
-	playing := []Case{{Touches: []string{"kafka"}}}
-	if !n.clashes(Case{Touches: []string{"relay-1", "kafka"}}, playing) || n.clashes(Case{Touches: []string{"relay-1"}}, playing) {
-		t.Error("wrong clashes")
+	playing := []Operation{{Targets: []string{"kafka"}}}
+	if !n.conflicts(Operation{Targets: []string{"relay-1", "kafka"}}, playing) ||
+		n.conflicts(Operation{Targets: []string{"relay-1"}}, playing) {
+		t.Error("wrong conflicts")
 	}
 }
 
-// Every rude request names the id that it must not leave anywhere, and none is one that a client of ours would write.
-func TestRudeRequests(t *testing.T) {
+// TestAttacks checks that the attacks differ and carry their signal ids.
+func TestAttacks(t *testing.T) {
 	t.Parallel()
-	f := &rude{victim: Victim{"con_1", "spk_1", "key_1", "dec_1", "itm_1"}}
+	f := &abusiveClients{target: target()}
 	seen := map[string]bool{}
 	random := rand.New(rand.NewPCG(1, 1))
 	for i, attack := range f.attacks(random) {
-		a := attack(id(random))
+		a := attack(randomID(random))
 		if seen[a.text] {
-			t.Errorf("attack %d is there twice", i)
+			t.Errorf("attack %d is a duplicate", i)
 		}
 		seen[a.text] = true
 		if !bytes.Contains([]byte(a.text), []byte(a.id)) {

@@ -1,59 +1,68 @@
-// Package sweep kills each process at each of its crash points, one after the other: every point, at its first and at its third hit,
-// with clients that send again to the same place, to another one, or never. The list is enumerated and not drawn; several
-// processes die in one round, since each has a point of its own. What is left is judged after every round.
+// Package sweep kills processes at failpoints and checks the deployment afterwards: at each failpoint, at its
+// first and its third hit, with clients that send again to the same edge, to the other edge, or not at all.
+// In a round, one process of each program dies at a failpoint of its own.
 package sweep
 
 import (
 	"fmt"
 
-	"storefront.internal/deploy/faults/stage"
-	"storefront.internal/shared/crashpoint"
+	"storefront.internal/deploy/faults/scenario"
+	"storefront.internal/shared/failpoint"
 )
 
-// Policy is what a client does about a call that was not answered.
-type Policy string
+// RetryPolicy is what a client does after a call without a response.
+type RetryPolicy string
 
-// The policies.
+// The policies. There is only one control, which Other calls again.
 const (
-	Same  Policy = "same"  // it calls the same place again
-	Other Policy = "other" // it calls the other edge; there is one control
-	Never Policy = "never"
+	Same  RetryPolicy = "same"  // call the same edge again
+	Other RetryPolicy = "other" // call the other edge
+	Never RetryPolicy = "never"
 )
 
-// Case is one process that dies.
+// Case is the death of a process.
 type Case struct {
 	Program, Point string
 	Hit            int
-	Policy         Policy
+	Policy         RetryPolicy
 }
 
 func (c Case) String() string { return fmt.Sprintf("%s hit %d, resend %s", c.Point, c.Hit, c.Policy) }
 
-// Round is what dies in one run of the traffic: at most one process of each program.
+// Round is a set of cases, at most one for each program.
 type Round []Case
 
-// Points are the crash points by program, in the order in which they stand in package crashpoint.
+// Points are the crash points by program, in the order in which package failpoint lists them.
 func Points() map[string][]string {
 	return map[string][]string{
-		stage.Edge: {crashpoint.IntakeBeforeClaim, crashpoint.IntakeClaimed, crashpoint.IntakeProduced, crashpoint.IntakeConfirmed, crashpoint.ItemLoaded},
-		stage.Relay: {crashpoint.SinkBeforeCommit, crashpoint.SinkAfterCommit, crashpoint.SinkCommitted, crashpoint.DeliverLeased, crashpoint.DeliverSent,
-			crashpoint.DeliverAnswered, crashpoint.DeliverSettled, crashpoint.EraseChunk},
-		stage.Control: {crashpoint.ObserveBeforeCommit, crashpoint.ObserveAfterCommit, crashpoint.WebhookBeforeCommit, crashpoint.WebhookAfterCommit,
-			crashpoint.FetchBegun, crashpoint.FetchAnswered, crashpoint.FetchBeforeCommit, crashpoint.FetchApplied, crashpoint.PageAnswered,
-			crashpoint.PageBeforeCommit, crashpoint.PageAfterCommit, crashpoint.KeyCommitted, crashpoint.KeyWritten, crashpoint.ItemsRead,
-			crashpoint.ItemsWritten, crashpoint.SagaCalling, crashpoint.SagaCalled},
+		scenario.Edge: {failpoint.IntakeBeforeClaim, failpoint.IntakeClaimed, failpoint.IntakeProduced,
+			failpoint.IntakeConfirmed, failpoint.ItemLoaded},
+		scenario.Relay: {failpoint.SinkBeforeCommit, failpoint.SinkAfterCommit, failpoint.SinkCommitted,
+			failpoint.DeliverLeased, failpoint.DeliverSent,
+			failpoint.DeliverAnswered, failpoint.DeliverSettled, failpoint.EraseChunk},
+		scenario.Control: {failpoint.ObserveBeforeCommit, failpoint.ObserveAfterCommit,
+			failpoint.WebhookBeforeCommit, failpoint.WebhookAfterCommit,
+			failpoint.FetchBegun, failpoint.FetchAnswered, failpoint.FetchBeforeCommit,
+			failpoint.FetchApplied, failpoint.PageAnswered,
+			failpoint.PageBeforeCommit, failpoint.PageAfterCommit, failpoint.KeyCommitted,
+			failpoint.KeyWritten, failpoint.ItemsRead,
+			failpoint.ItemsWritten, failpoint.SagaCalling, failpoint.SagaCalled},
 	}
 }
 
-// Plan is every round: hits and policies for each point.
+// Plan returns all rounds: each failpoint with each hit and policy.
 func Plan() []Round {
 	var all []Round
 	points := Points()
+	rounds := 0
+	for _, of := range points {
+		rounds = max(rounds, len(of))
+	}
 	for _, hit := range []int{1, 3} {
-		for _, policy := range []Policy{Same, Other, Never} {
-			for i := range longest(points) {
+		for _, policy := range []RetryPolicy{Same, Other, Never} {
+			for i := range rounds {
 				var r Round
-				for _, program := range []string{stage.Edge, stage.Relay, stage.Control} {
+				for _, program := range []string{scenario.Edge, scenario.Relay, scenario.Control} {
 					if i < len(points[program]) {
 						r = append(r, Case{program, points[program][i], hit, policy})
 					}
@@ -63,12 +72,4 @@ func Plan() []Round {
 		}
 	}
 	return all
-}
-
-func longest(points map[string][]string) int {
-	n := 0
-	for _, of := range points {
-		n = max(n, len(of))
-	}
-	return n
 }

@@ -7,22 +7,24 @@ import (
 	"slices"
 	"testing"
 
-	"storefront.internal/deploy/faults/stage"
+	"storefront.internal/deploy/faults/scenario"
 	"storefront.internal/deploy/local/project"
 )
 
-// Every crash point of the code is in the plan, six times: a point that is added later is swept too, or this test says so.
+// Every crash point of the code is in the plan, six times: a point that is added later is swept too, or this
+// test says so.
 func TestPlan(t *testing.T) {
 	p, err := project.Find()
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(p.Root, "shared", "crashpoint", "doc.go"))
+	text, err := os.ReadFile(filepath.Join(p.Root, "shared", "failpoint", "doc.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var named []string
-	for _, m := range regexp.MustCompile(`(?m)^\t\w+ += "([a-z_.]+)"`).FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\t\w+ += "([a-z_.]+)"`).FindAllStringSubmatch(string(text),
+		-1) {
 		named = append(named, m[1])
 	}
 	if len(named) < 25 {
@@ -51,7 +53,8 @@ func TestPlan(t *testing.T) {
 		t.Errorf("%d points are planned, %d are there", len(planned), len(named))
 	}
 	for program, points := range Points() {
-		if program != stage.Edge && program != stage.Relay && program != stage.Control || len(points) == 0 {
+		if program != scenario.Edge && program != scenario.Relay && program != scenario.Control ||
+			len(points) == 0 {
 			t.Errorf("%s %v", program, points)
 		}
 	}

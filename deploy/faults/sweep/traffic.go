@@ -9,144 +9,142 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"storefront.internal/deploy/faults/history"
-	"storefront.internal/deploy/faults/stage"
-	"storefront.internal/deploy/faults/topology"
-	"storefront.internal/deploy/local/services"
+	"storefront.internal/deploy/faults/recording"
+	"storefront.internal/deploy/faults/scenario"
+	"storefront.internal/deploy/stack"
+	"storefront.internal/deploy/stack/client"
+	"storefront.internal/shared/backoff"
 )
 
-// traffic makes calls that lead past every crash point.
+// traffic makes calls that reach all failpoints.
 type traffic struct {
-	*stage.Stage
-	policy Policy
-	turn   int
+	*scenario.Env
+	policy RetryPolicy
+	pass   int
 	redis  *redis.Client
 }
 
-// another is one turn: signals, a visitor who is forgotten, an item, a key, a change at the provider, a load, an installation.
-func (t *traffic) another(ctx context.Context) error {
-	t.turn++
-	d, err := t.Shop.Recommend(ctx, t.Edge(2)) // which nobody kills
+// makePass sends signals, erases a visitor, delivers and reads an item, issues and revokes a key, changes a
+// product at the provider, installs its shop and opens a bootstrap run.
+func (t *traffic) makePass(ctx context.Context) error {
+	t.pass++
+	d, err := t.Connection.Recommend(ctx, t.Edge(2)) // it is not killed
 	if err != nil {
 		return err
 	}
-	batch := t.Shop.Adds(d, 3)
-	if end := t.Shop.Send(ctx, t.Edge(1), batch); end.Kind != history.OK {
-		if err := t.again(ctx, batch); err != nil {
+	batch := t.Connection.AddToCart(d, 3)
+	if end := t.Connection.Send(ctx, t.Edge(1), batch); end.Kind != history.OK {
+		if err := t.resend(ctx, batch); err != nil {
 			return err
 		}
 	}
 	return errors.Join(t.visitor(ctx, d), t.item(ctx), t.key(ctx), t.entity(ctx))
 }
 
-// again does what the policy says about signals.
-func (t *traffic) again(ctx context.Context, batch []history.Sent) error {
+// resend sends a batch again according to the policy.
+func (t *traffic) resend(ctx context.Context, batch []recording.Signal) error {
 	switch t.policy {
 	case Same:
-		return t.Shop.Deliver(ctx, t.Edge(1), batch)
+		return t.Connection.SendUntilAccepted(ctx, t.Edge(1), batch)
 	case Other:
-		return t.Shop.Deliver(ctx, t.Edge(2), batch)
+		return t.Connection.SendUntilAccepted(ctx, t.Edge(2), batch)
 	}
 	return nil
 }
 
-// tried calls control until it answers, unless the client never calls again.
-func (t *traffic) tried(ctx context.Context, call func() error) error {
+// retryControl calls control until it succeeds, unless the policy is Never.
+func (t *traffic) retryControl(ctx context.Context, call func() error) error {
 	for {
 		err := call()
 		if err == nil || t.policy == Never {
 			return nil
 		}
-		if e := topology.Sleep(ctx, 200*time.Millisecond); e != nil {
+		if e := backoff.Sleep(ctx, 200*time.Millisecond); e != nil {
 			return errors.Join(e, err)
 		}
 	}
 }
 
-// visitor comes once and is forgotten.
+// visitor sends a signal and requests the erasure of its visitor.
 func (t *traffic) visitor(ctx context.Context, decision string) error {
-	name := fmt.Sprintf("vis_forgotten-%d", t.turn)
-	t.Shop.Visit(ctx, t.Edge(2), decision, name)
-	return t.tried(ctx, func() error { return t.Shop.Forget(ctx, name) })
+	name := fmt.Sprintf("vis_erased-%d", t.pass)
+	t.Connection.SendOfVisitor(ctx, t.Edge(2), decision, name)
+	return t.retryControl(ctx, func() error { return t.Connection.EraseVisitor(ctx, name) })
 }
 
-// item delivers a product and reads it from an edge that finds nothing in Redis.
+// item delivers a product and reads it from an edge that does not find it in Redis.
 func (t *traffic) item(ctx context.Context) error {
 	item := ""
-	err := t.tried(ctx, func() (err error) {
-		item, err = t.Shop.Observe(ctx, stage.PlaceOf(t.Control), fmt.Sprintf("p-%d", t.turn), int64(t.turn), fmt.Sprintf(`{"turn": %d}`, t.turn))
+	err := t.retryControl(ctx, func() (err error) {
+		item, err = t.Connection.Observe(ctx, fmt.Sprintf("p-%d", t.pass), int64(t.pass),
+			fmt.Sprintf(`{"turn": %d}`, t.pass))
 		return err
 	})
 	if err != nil || item == "" {
 		return err
 	}
-	if err := t.redis.Del(ctx, "sf:item:"+t.Shop.Connection+":"+item).Err(); err != nil {
+	if err := t.redis.Del(ctx, "sf:item:"+t.Connection.ID+":"+item).Err(); err != nil {
 		return err
 	}
-	t.Shop.Read(ctx, t.Edge(1), item)
+	t.Connection.GetItem(ctx, t.Edge(1), item)
 	return nil
 }
 
-// key issues a key and revokes it.
+// key issues and revokes a key.
 func (t *traffic) key(ctx context.Context) error {
-	var key services.Key
-	err := t.tried(ctx, func() (err error) {
-		key, err = t.Shop.Issue(ctx)
+	var key client.Key
+	err := t.retryControl(ctx, func() (err error) {
+		key, err = t.Connection.IssueKey(ctx)
 		return err
 	})
 	if err != nil || key.APIKeyID == "" {
 		return err
 	}
-	return t.tried(ctx, func() error { return t.Shop.Revoke(ctx, key) })
+	return t.retryControl(ctx, func() error { return t.Connection.RevokeKey(ctx, key) })
 }
 
-// entity changes a product at the provider and tells of it, installs the store once more, and opens a load.
+// entity changes a product at the provider, installs the shop again, and opens a bootstrap run.
 func (t *traffic) entity(ctx context.Context) error {
-	call := t.Recorder.Invoke(history.Event{Op: history.Webhook, Edge: "control", Connection: t.Merchant.Connection})
-	name := fmt.Sprintf("turn %d of %s", t.turn, t.Shop.Connection)
-	err := t.tried(ctx, func() error { return t.Merchant.Change(ctx, t.Stage, name) })
-	t.Recorder.End(call, history.Event{Op: history.Webhook, Kind: history.Info})
+	name := fmt.Sprintf("turn %d of %s", t.pass, t.Connection.ID)
+	err := t.retryControl(ctx, func() error { return t.Merchant.Rename(ctx, t.Env, name) })
 	return errors.Join(err,
-		t.tried(ctx, func() error { return t.Merchant.Install(ctx, t.Stage) }),
-		t.tried(ctx, func() error {
-			_, err := t.API().Bootstrap(ctx, t.Merchant.Connection)
+		t.retryControl(ctx, func() error { return t.Merchant.Install(ctx, t.Env) }),
+		t.retryControl(ctx, func() error {
+			_, err := t.API().OpenBootstrap(ctx, t.Merchant.Connection)
 			return err
 		}))
 }
 
-// passes makes the database look as if a minute had gone by since control died: what was lent to it lapses.
-func passes() []string {
+// expireLeases returns statements that age the leases of control by a minute.
+func expireLeases() []string {
 	return []string{
-		"UPDATE control.installations SET lease_until = lease_until - interval '1 minute', due_at = due_at - interval '1 minute'",
-		"UPDATE control.bootstrap_runs SET resume_at = resume_at - interval '2 minutes'",
-		"UPDATE control.river_job SET state = 'available', attempted_at = NULL, scheduled_at = now() WHERE state = 'running'",
+		"UPDATE control.installations SET due_at = due_at - interval '1 minute'",
+		"UPDATE control.river_job SET state = 'available', attempted_at = NULL, scheduled_at = now() " +
+			"WHERE state = 'running'",
 		"DELETE FROM control.river_leader",
 	}
 }
 
-// loaded opens a last load, whatever happened to the notifications, and waits until it is done and the installation too.
-func (t *traffic) loaded(ctx context.Context) error {
-	if _, err := t.API().Loaded(ctx, t.Merchant.Connection); err != nil {
+// awaitLastBootstrap opens a last bootstrap run after the installation, because webhooks may be lost, and
+// waits for it.
+func (t *traffic) awaitLastBootstrap(ctx context.Context) error {
+	if _, err := t.API().AwaitCatalog(ctx, t.Merchant.Connection); err != nil {
 		return err
 	}
-	run, err := t.API().Bootstrap(ctx, t.Merchant.Connection)
+	run, err := t.API().OpenBootstrap(ctx, t.Merchant.Connection)
 	if err != nil {
 		return err
 	}
-	return stage.Until(ctx, "the last load", func() (bool, error) {
-		r, err := t.API().Run(ctx, t.Merchant.Connection, run)
-		if err == nil && r.State == "failed" {
-			err = errors.New("the last load failed: " + r.Reason)
-		}
-		return r.State == "completed", err
-	})
+	_, err = t.API().AwaitCompletion(ctx, t.Merchant.Connection, run)
+	return err
 }
 
-// victim is the process of a program that dies.
-func victim(s *stage.Stage, program string) *topology.Service {
+// victim returns the process of a program that dies.
+func victim(s *scenario.Env, program string) *stack.Process {
 	switch program {
-	case stage.Edge:
+	case scenario.Edge:
 		return s.Edges[0]
-	case stage.Relay:
+	case scenario.Relay:
 		return s.Relays[0]
 	}
 	return s.Control

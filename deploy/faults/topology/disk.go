@@ -2,13 +2,15 @@ package topology
 
 import "os"
 
-// Disk is where one of the stores keeps its data: a small file system of its own where that can be had, so that it can be full.
+// Disk holds the data of a store: a small file system of its own where this process may mount one, else a
+// folder.
 type Disk struct {
 	Path    string
 	mounted bool
 }
 
-// newDisk mounts a file system in memory. For somebody who may not it is an ordinary folder, which is never full.
+// newDisk mounts a file system in memory. Where that is not permitted the disk is a folder, which cannot be
+// filled.
 func newDisk(path string, wanted bool) (*Disk, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, err
@@ -18,7 +20,7 @@ func newDisk(path string, wanted bool) (*Disk, error) {
 	return d, nil
 }
 
-// CanFill tells whether the disk can be made full.
+// CanFill reports whether the disk can be filled.
 func (d *Disk) CanFill() bool { return d.mounted }
 
 func (d *Disk) close() error {

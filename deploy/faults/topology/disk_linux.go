@@ -8,24 +8,24 @@ import (
 
 const diskSize = 6 << 30
 
-// Fill leaves no room but a few pages.
+// Fill leaves no free space but a few pages.
 func (d *Disk) Fill() error {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(d.Path, &s); err != nil {
 		return err
 	}
 	used := (int64(s.Blocks) - int64(s.Bfree)) * s.Bsize //nolint:gosec // a size
-	// The file system refuses a size below what is used, and something may be written meanwhile.
-	for _, room := range []int64{64 << 10, 1 << 20, 8 << 20} {
-		err := d.resize(syscall.MS_REMOUNT, used+room)
+	// The file system rejects a size below the used one, which may grow meanwhile.
+	for _, space := range []int64{64 << 10, 1 << 20, 8 << 20} {
+		err := d.resize(syscall.MS_REMOUNT, used+space)
 		if err == nil || !errors.Is(err, syscall.EINVAL) {
 			return err
 		}
 	}
-	return fmt.Errorf("%s is not filled", d.Path)
+	return fmt.Errorf("%s could not be filled", d.Path)
 }
 
-// Free gives the room back.
+// Free restores the free space.
 func (d *Disk) Free() error { return d.resize(syscall.MS_REMOUNT, diskSize) }
 
 func (d *Disk) mount() error { return d.resize(0, diskSize) }

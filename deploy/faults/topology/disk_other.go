@@ -4,12 +4,12 @@ package topology
 
 import "errors"
 
-var errNoMount = errors.New("a disk can be made full on Linux only")
+var errNoMount = errors.New("a disk can be filled on Linux only")
 
-// Fill fails: the disk is an ordinary folder.
+// Fill fails: the disk is a folder.
 func (d *Disk) Fill() error { return errNoMount }
 
-// Free fails likewise.
+// Free fails: the disk is a folder.
 func (d *Disk) Free() error { return errNoMount }
 
 func (d *Disk) mount() error   { return errNoMount }

@@ -1,174 +1,157 @@
-// Package topology is the deployment that a fault run breaks: a real PostgreSQL, Redis and KRaft broker, two edges, two relays, a
-// control, the demo engine and the fake provider, each a process of its own that can be killed, stopped and started on the same
-// data, and a link on every way between two of them. It owns processes, ports and folders; it injects nothing and judges nothing.
+// Package topology is the deployment of a fault run: PostgreSQL, Redis, Kafka, two edges, two relays,
+// control, the demo engine and the fake provider, with a link between each two of them. PostgreSQL and Kafka
+// can get small disks of their own, which can be filled.
 package topology
 
 import (
 	"context"
 	"errors"
-	"io"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
-	"storefront.internal/deploy/faults/link"
 	"storefront.internal/deploy/local/project"
-	"storefront.internal/deploy/local/services"
+	"storefront.internal/deploy/stack"
+	"storefront.internal/deploy/stack/client"
 )
 
 // Config of a topology.
 type Config struct {
-	Project project.Project
-	Bin     string // the binaries under test
-	Dir     string // data, logs; everybody may pass through it
-	Small   bool   // the stores' disks can be made full, where this process may mount
-	Say     func(format string, args ...any)
+	Project    project.Project
+	Bin        string // folder of the binaries under test
+	Dir        string // of data and logs; every user may pass through it
+	SmallDisks bool   // for PostgreSQL and Kafka, where this process may mount
+	Logf       func(format string, args ...any)
 }
 
-// Topology is one running deployment.
+// Topology is a running deployment.
 type Topology struct {
-	Config
-	Postgres, Redis, Kafka *Unit
-	Edges, Relays          []*Service
-	Control                *Service
-	Engine, Provider       *Service
-	Links                  map[string]*link.Link // by "from>to"
-	PostgresDisk           *Disk
-	KafkaDisk              *Disk
+	*stack.Deployment
+	Edges, Relays             []*stack.Process
+	Control, Engine, Provider *stack.Process
+	PostgresDisk, KafkaDisk   *Disk
 
-	settings services.Settings
-	ports    *ports
-	wires    *link.Set
-	direct   addresses
-	units    []*Unit // in the order of their start
-	logs     []*os.File
-	stop     context.CancelFunc
-}
-
-// addresses are the real ones, behind the links.
-type addresses struct {
-	postgres, redis, kafka string
+	dir string
 }
 
 const (
-	database   = "storefront"
-	partitions = "8"
-	// StoreID is the fake provider's store.
-	StoreID = "1001001"
-	// Products is how many the store has.
+	// ShopID is the shop at the fake provider.
+	ShopID = "1001001"
+	// Products is the number of its products.
 	Products = 60
-	appID    = "4242"
-	// InFlight is how many requests the relays may have under way at the engine: two of them, four workers each.
+	// RelayGroup is the consumer group of the relays.
+	RelayGroup = "storefront-relay"
+	// InFlight is the number of requests that the relays may have in flight to the engine: two relays with
+	// four workers.
 	InFlight = 8
+
+	startTimeout = 2 * time.Minute
 )
 
-// Start brings everything up and waits until it is ready. On an error it stops what it started.
+// Start starts everything and waits until it is ready. On an error it stops what it started.
 func Start(ctx context.Context, cfg Config) (_ *Topology, err error) {
-	life, stop := context.WithCancel(context.WithoutCancel(ctx))
-	x := &Topology{Config: cfg, ports: newPorts(), wires: link.NewSet(), Links: map[string]*link.Link{}, stop: stop}
+	x := &Topology{dir: cfg.Dir, Deployment: stack.New(ctx, stack.Config{
+		Settings: settings(cfg), Supervised: true, Links: true, LogDir: filepath.Join(cfg.Dir,
+			"logs"), Say: cfg.Logf,
+	})}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, x.Close())
 		}
 	}()
-	if err := os.MkdirAll(x.path("logs"), 0o755); err != nil {
+	if err := os.MkdirAll(x.LogDir, 0o755); err != nil {
 		return nil, err
 	}
-	x.settings = services.Settings{
-		Bin: cfg.Bin, ErrorsBase: "https://errors.example/", DecisionKeys: "k1:" + strings.Repeat("QUJD", 11), KeysetFile: x.path("keyset.json"),
-		ConnectorToken: strings.Repeat("connector-", 4), BackendToken: strings.Repeat("backend-", 5),
-		EngineToken: strings.Repeat("engine-", 5), Pepper: strings.Repeat("pepper-", 5), EngineSecret: "engine-secret-1",
-		AppID: appID, AppSecret: "fault-app-secret",
-	}
-	if err := x.startStores(ctx, life); err != nil {
+	if x.PostgresDisk, err = newDisk(filepath.Join(cfg.Dir, "postgres"), cfg.SmallDisks); err != nil {
 		return nil, err
 	}
-	if err := x.prepareDatabase(ctx); err != nil {
+	if x.KafkaDisk, err = newDisk(filepath.Join(cfg.Dir, "kafka"), cfg.SmallDisks); err != nil {
 		return nil, err
 	}
-	return x, x.startServices(ctx, life)
+	err = x.StartStores(ctx, stack.Stores{
+		Project: cfg.Project, Dir: cfg.Dir, PostgresDir: filepath.Join(x.PostgresDisk.Path,
+			"home"), KafkaDir: x.KafkaDisk.Path,
+		PostgresSettings: []string{"max_wal_size=512MB", "checkpoint_timeout=60s"},
+		KeepRedis:        true, // only the faults that say so make Redis lose its data
+		KafkaClients:     []string{"edge-1", "edge-2", "relay-1", "relay-2"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := x.Settings.Prepare(ctx); err != nil {
+		return nil, err
+	}
+	return x, x.startServices(ctx, cfg.SmallDisks)
 }
 
-// Close stops everything, last first, and unmounts. The folder stays.
-func (x *Topology) Close() error {
-	var errs []error
-	for _, u := range x.units {
-		_ = u.Continue()
+func settings(cfg Config) stack.Settings {
+	return stack.Settings{
+		Bin: cfg.Bin, ErrorsBase: "https://errors.example/", DecisionKeys: "k1:" + strings.Repeat("QUJD", 11),
+		KeysetFile: filepath.Join(cfg.Dir, "keyset.json"), ConnectorToken: strings.Repeat("connector-", 4),
+		BackendToken: strings.Repeat("backend-", 5), EngineToken: strings.Repeat("engine-", 5),
+		Pepper: strings.Repeat("pepper-",
+			5), EngineSecret: "engine-secret-1", AppID: "4242", AppSecret: "fault-app-secret",
 	}
-	x.stop() // no keeper brings anything back
-	for i := len(x.units) - 1; i >= 0; i-- {
-		sig := syscall.SIGTERM
-		if x.units[i] == x.Postgres {
-			sig = syscall.SIGINT
+}
+
+func (x *Topology) startServices(ctx context.Context, longRun bool) (err error) {
+	const partitions = "8"
+	if x.Engine, err = x.Deployment.Engine("control"); err != nil {
+		return err
+	}
+	x.Provider, err = x.Deployment.Provider("control", "FAKEPROVIDER_THROTTLE=off",
+		fmt.Sprintf("FAKEPROVIDER_PRODUCTS=%d", Products),
+		"FAKEPROVIDER_STORES="+client.ConnectorProvider+":"+ShopID)
+	if err != nil {
+		return err
+	}
+	relayEnv := []string{"RELAY_KAFKA_TOPIC_PARTITIONS=" + partitions, "RELAY_BACKOFF_MIN=100ms",
+		"RELAY_BACKOFF_MAX=3s",
+		"RELAY_ENGINE_TIMEOUT=2s", "RELAY_LEASE=5s"}
+	if !longRun { // a short run has no time to wait half a minute for Decisions that were never recorded
+		relayEnv = append(relayEnv, "RELAY_DECISION_WAIT=3s")
+	}
+	for _, name := range []string{"relay-1", "relay-2"} {
+		p, err := x.Relay(name, relayEnv...)
+		if err != nil {
+			return err
 		}
-		errs = append(errs, x.units[i].close(20*time.Second, sig))
+		x.Relays = append(x.Relays, p)
 	}
-	x.wires.Close()
-	for _, f := range x.logs {
-		errs = append(errs, f.Close())
+	if x.Control, err = x.Deployment.Control("control"); err != nil {
+		return err
 	}
+	for _, name := range []string{"edge-1", "edge-2"} {
+		p, err := x.Edge(name, "EDGE_KAFKA_TOPIC_PARTITIONS="+partitions, "EDGE_REPLICAS=2",
+			"EDGE_DRAIN_DELAY=200ms")
+		if err != nil {
+			return err
+		}
+		x.Edges = append(x.Edges, p)
+	}
+	return x.Start(ctx, startTimeout,
+		append([]*stack.Process{x.Engine, x.Provider}, x.Services()...)...)
+}
+
+// Close stops everything and unmounts the disks. The folder remains.
+func (x *Topology) Close() error {
+	err := x.Deployment.Close(20 * time.Second)
 	for _, d := range []*Disk{x.PostgresDisk, x.KafkaDisk} {
 		if d != nil {
-			errs = append(errs, d.close())
+			err = errors.Join(err, d.close())
 		}
 	}
-	return errors.Join(errs...)
+	return err
 }
 
-// Units are all processes.
-func (x *Topology) Units() []*Unit { return x.units }
-
-// Link is the way from one process to another.
-func (x *Topology) Link(from, to string) *link.Link { return x.Links[from+">"+to] }
-
-// wire opens the link between two processes and answers its address.
-func (x *Topology) wire(from, to, upstream string) (string, error) {
-	listen, err := x.ports.address()
-	if err != nil {
-		return "", err
-	}
-	l, err := x.wires.Open(from+">"+to, listen, upstream)
-	if err != nil {
-		return "", err
-	}
-	x.Links[l.Name] = l
-	return listen, nil
+// Services returns edges, relays and control.
+func (x *Topology) Services() []*stack.Process {
+	return append(append(append([]*stack.Process{}, x.Edges...), x.Relays...), x.Control)
 }
 
-func (x *Topology) path(name string) string { return filepath.Join(x.Dir, name) }
-
-// LogDir is where every process writes.
-func (x *Topology) LogDir() string { return x.path("logs") }
-
-func (x *Topology) log(name string) (io.Writer, error) {
-	f, err := os.OpenFile(filepath.Join(x.LogDir(), name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	x.logs = append(x.logs, f)
-	return f, nil
-}
-
-// Settings is what the services of the deployment share: tokens, not addresses.
-func (x *Topology) Settings() services.Settings { return x.settings }
-
-// API is the internal surface as an operator calls it, without a link.
-func (x *Topology) API() services.Internal {
-	return services.Internal{BaseURL: x.Control.URL, ConnectorToken: x.settings.ConnectorToken, BackendToken: x.settings.BackendToken}
-}
-
-// DatabaseURL is the superuser's, without a link.
-func (x *Topology) DatabaseURL() string { return x.settings.Database }
-
-// RedisAddr and Brokers are the stores' own addresses.
-func (x *Topology) RedisAddr() string { return x.direct.redis }
-
-// Brokers is the address of the broker, without a link.
-func (x *Topology) Brokers() string { return x.direct.kafka }
-
-// Ready waits until every service says that it is.
+// Ready waits until each service is ready.
 func (x *Topology) Ready(ctx context.Context) error {
 	for _, s := range x.Services() {
 		if err := s.Ready(ctx); err != nil {
@@ -178,7 +161,10 @@ func (x *Topology) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Services are edges, relays and control.
-func (x *Topology) Services() []*Service {
-	return append(append(append([]*Service{}, x.Edges...), x.Relays...), x.Control)
+// API returns the internal API, called without a link.
+func (x *Topology) API() client.Internal { return x.Internal(x.Control) }
+
+// ClearRedis deletes the data of Redis, which must not be running.
+func (x *Topology) ClearRedis() error {
+	return os.RemoveAll(filepath.Join(x.dir, "redis", "appendonlydir"))
 }

@@ -1,6 +1,6 @@
-// Command chartvars writes the names of the services' variables into the chart's values.schema.json, so that a misspelt one is
-// refused by Helm and not found out by a pod that never starts. It owns the three enumerations of that file and nothing else of
-// it. The names come from the generated CONFIG.md of each service; secrets are left out, as are those that the chart sets itself.
+// Command chartvars writes the names of the services' settings into values.schema.json of the chart, so that
+// Helm rejects a misspelt one. It changes only the three enumerations of that file. The names come from
+// CONFIG.md of each service, without secrets and without settings that the chart sets itself.
 //
 //go:generate go run .
 package main

@@ -10,8 +10,8 @@ import (
 	"storefront.internal/deploy/local/project"
 )
 
-// The enumerations are those of the present references; `make generate` writes them anew.
-func TestSchemaKnowsTheVariables(t *testing.T) {
+// TestSchemaIsFresh checks that `make generate` was run.
+func TestSchemaIsFresh(t *testing.T) {
 	t.Parallel()
 	p, err := project.Find()
 	if err != nil {
@@ -36,8 +36,8 @@ func TestSchemaKnowsTheVariables(t *testing.T) {
 	}
 }
 
-// What the chart sets is a variable of the service, or the list here is stale.
-func TestWhatTheChartSetsExists(t *testing.T) {
+// TestExcludedSettingsExist checks that the excluded names are settings of the services.
+func TestExcludedSettingsExist(t *testing.T) {
 	t.Parallel()
 	p, err := project.Find()
 	if err != nil {
@@ -50,17 +50,17 @@ func TestWhatTheChartSetsExists(t *testing.T) {
 		}
 		for _, name := range c.set {
 			if !strings.Contains(string(text), "| `"+c.prefix+name+"` |") {
-				t.Errorf("%s does not know %s%s", c.reference, c.prefix, name)
+				t.Errorf("%s has no %s%s", c.reference, c.prefix, name)
 			}
 		}
 	}
 }
 
-func TestEnumerateRefusesAnotherShape(t *testing.T) {
+func TestEnumerateRejectsOtherSchemas(t *testing.T) {
 	t.Parallel()
 	for _, schema := range []string{`{}`, `{"edgeConfig": {"type": "object"}}`} {
 		if _, err := enumerate([]byte(schema), "edgeConfig", []string{"EDGE_A"}); err == nil {
-			t.Errorf("%s was taken", schema)
+			t.Errorf("%s was accepted", schema)
 		}
 	}
 }

@@ -11,26 +11,31 @@ import (
 	"strings"
 )
 
-// component is a service as the chart knows it.
+// component is a service.
 type component struct {
 	definition string   // in the schema
 	reference  string   // CONFIG.md of the service
 	prefix     string   // of its variables
-	set        []string // without prefix: what the chart sets from other values, or never
+	set        []string // names without prefix that values must not set
 }
 
 func components() []component {
 	redis := []string{"REDIS_ADDRS", "REDIS_USERNAME", "REDIS_TLS", "REDIS_PREFIX"}
 	traces := []string{"TRACE_ENDPOINT", "TRACE_RATIO"}
-	kafka := []string{"KAFKA_BROKERS", "KAFKA_TOPIC_PARTITIONS", "KAFKA_REPLICATION_FACTOR", "KAFKA_TLS", "KAFKA_SASL", "KAFKA_USERNAME"}
+	kafka := []string{"KAFKA_BROKERS", "KAFKA_TOPIC_PARTITIONS", "KAFKA_REPLICATION_FACTOR", "KAFKA_TLS",
+		"KAFKA_SASL", "KAFKA_USERNAME"}
 	return []component{
-		{"edgeConfig", "edge/CONFIG.md", "EDGE_", slices.Concat(redis, kafka, traces, []string{"LISTEN", "ADMIN_LISTEN", "ERRORS_BASE", "REPLICAS", "ENGINE_URL", "DRAIN_DELAY"})},
-		{"controlConfig", "control/CONFIG.md", "CONTROL_", slices.Concat(redis, traces, []string{"LISTEN", "ADMIN_LISTEN", "ERRORS_BASE", "WEBHOOK_URL", "KEYSET_FILE"})},
-		{"relayConfig", "engine-relay/CONFIG.md", "RELAY_", slices.Concat(kafka, traces, []string{"ADMIN_LISTEN", "KAFKA_GROUP", "ENGINE_URL"})},
+		{"edgeConfig", "edge/CONFIG.md", "EDGE_", slices.Concat(redis, kafka, traces,
+			[]string{"LISTEN", "ADMIN_LISTEN", "ERRORS_BASE", "REPLICAS", "ENGINE_URL", "DRAIN_DELAY"})},
+		{"controlConfig", "control/CONFIG.md", "CONTROL_",
+			slices.Concat(redis, traces, []string{"LISTEN", "ADMIN_LISTEN", "ERRORS_BASE", "WEBHOOK_URL",
+				"KEYSET_FILE"})},
+		{"relayConfig", "engine-relay/CONFIG.md", "RELAY_",
+			slices.Concat(kafka, traces, []string{"ADMIN_LISTEN", "KAFKA_GROUP", "ENGINE_URL"})},
 	}
 }
 
-// names are the variables that values may set, in the order of the reference.
+// names returns the settings that values may set, in the order of the reference.
 func (c component) names(root string) ([]string, error) {
 	text, err := os.ReadFile(filepath.Join(root, c.reference))
 	if err != nil {
@@ -44,15 +49,16 @@ func (c component) names(root string) ([]string, error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("%s has no table of variables", c.reference)
+		return nil, fmt.Errorf("%s has no table of settings", c.reference)
 	}
 	return names, nil
 }
 
-// enumerate puts the names where a definition of the schema enumerates them, and leaves every other byte as it is.
+// enumerate replaces the names in the enumeration of a definition.
 func enumerate(schema []byte, definition string, names []string) ([]byte, error) {
-	place := regexp.MustCompile(`(?s)("` + definition + `": \{\s*"type": "object",\s*"propertyNames": \{"enum": )\[[^]]*\]`)
-	if found := place.FindAllIndex(schema, -1); len(found) != 1 {
+	enumeration := regexp.MustCompile(`(?s)("` + definition +
+		`": \{\s*"type": "object",\s*"propertyNames": \{"enum": )\[[^]]*\]`)
+	if found := enumeration.FindAllIndex(schema, -1); len(found) != 1 {
 		return nil, fmt.Errorf("the schema enumerates %s in %d places, want 1", definition, len(found))
 	}
 	var list bytes.Buffer
@@ -66,8 +72,8 @@ func enumerate(schema []byte, definition string, names []string) ([]byte, error)
 		}
 		fmt.Fprintf(&list, "\n        %s", text)
 	}
-	return place.ReplaceAllFunc(schema, func(found []byte) []byte {
-		head := place.FindSubmatch(found)[1]
+	return enumeration.ReplaceAllFunc(schema, func(found []byte) []byte {
+		head := enumeration.FindSubmatch(found)[1]
 		return slices.Concat(head, []byte("["), list.Bytes(), []byte("\n      ]"))
 	}), nil
 }

@@ -1,6 +1,6 @@
-// Package backing brings up PostgreSQL, Redis and Kafka for whoever needs them: addresses that are given win, then what is
-// installed here, then a stand-in. It says which one is real, refuses a stand-in where real ones are required, and knows
-// nothing of the services that will use them.
+// Package backing starts PostgreSQL, Redis and Kafka. A given address is used first, then an installed
+// server, then a stand-in in this process; where real servers are required it fails instead. It knows nothing
+// of the services that use them.
 package backing
 
 import (
@@ -17,17 +17,17 @@ import (
 	"storefront.internal/deploy/local/redis"
 )
 
-// Origin says where a backing service comes from.
+// Origin is where a store comes from.
 type Origin string
 
-// The three origins.
+// The origins.
 const (
 	Given   Origin = "given by address"
 	Started Origin = "real, started here"
 	StandIn Origin = "IN-PROCESS STAND-IN"
 )
 
-// Service is one backing service that answers.
+// Service is a store that answers.
 type Service struct {
 	Name   string
 	Origin Origin
@@ -35,27 +35,27 @@ type Service struct {
 	close  func() error
 }
 
-// Config of a set. Zero ports are chosen freely; a given address is used as it is and never stopped.
+// Config of a set. Zero ports are claimed; a store at a given address is not stopped.
 type Config struct {
 	Project project.Project
-	// Dir holds the data of what is started here.
+	// Dir holds the data of the stores that are started here.
 	Dir string
-	// Durable waits for the disk, and lets Redis keep its data.
+	// Durable waits for the disk at commit, and lets Redis keep its data.
 	Durable bool
-	// PreferReal starts a real Redis and Kafka where they can be had; PostgreSQL is always real.
+	// PreferReal starts a real Redis and Kafka if they are installed; PostgreSQL is always real.
 	PreferReal bool
 	// RequireReal fails where PreferReal would fall back to a stand-in.
 	RequireReal bool
 
 	DatabaseURL, RedisAddr, KafkaBrokers                string
 	PostgresPort, RedisPort, KafkaPort, KafkaController int
-	// Log opens the log of one service.
+	// Log opens the log of one store.
 	Log func(name string) io.Writer
-	// Say tells a person what is going on.
+	// Say prints a message for a person.
 	Say func(format string, args ...any)
 }
 
-// Set is PostgreSQL, Redis and Kafka, ready.
+// Set is a PostgreSQL, a Redis and a Kafka that answer.
 type Set struct {
 	DatabaseURL  string // superuser, database "postgres" unless it was given
 	RedisAddr    string
@@ -71,7 +71,8 @@ func Open(ctx context.Context, cfg Config) (_ *Set, err error) {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	for _, open := range []func(context.Context, Config, *Set) (Service, error){openPostgres, openRedis, openKafka} {
+	type opener func(context.Context, Config, *Set) (Service, error)
+	for _, open := range []opener{openPostgres, openRedis, openKafka} {
 		service, err := open(ctx, cfg, s)
 		if err != nil {
 			return nil, err
@@ -82,7 +83,7 @@ func Open(ctx context.Context, cfg Config) (_ *Set, err error) {
 	return s, nil
 }
 
-// Close stops what Open started, last first.
+// Close stops what Open started, in reverse order.
 func (s *Set) Close() error {
 	var errs []error
 	for i := len(s.Services) - 1; i >= 0; i-- {
@@ -94,7 +95,7 @@ func (s *Set) Close() error {
 	return errors.Join(errs...)
 }
 
-// StandIns tells whether one of the services is not the real thing.
+// StandIns reports whether a stand-in is among the stores.
 func (s *Set) StandIns() bool {
 	for _, service := range s.Services {
 		if service.Origin == StandIn {
@@ -118,11 +119,11 @@ func openPostgres(ctx context.Context, cfg Config, s *Set) (Service, error) {
 }
 
 func startPostgres(ctx context.Context, cfg Config) (*postgres.Server, string, error) {
-	bin, detail, err := PostgresBinaries(ctx, cfg.Project, cfg.Say)
+	dir, err := postgres.Home(filepath.Join(cfg.Dir, "postgres"))
 	if err != nil {
 		return nil, "", err
 	}
-	dir, err := postgres.Home(filepath.Join(cfg.Dir, "postgres"))
+	binaries, err := PostgresBinaries(ctx, cfg.Project, dir, cfg.Say)
 	if err != nil {
 		return nil, "", err
 	}
@@ -130,22 +131,38 @@ func startPostgres(ctx context.Context, cfg Config) (*postgres.Server, string, e
 	if err != nil {
 		return nil, "", err
 	}
-	server, err := postgres.Start(ctx, postgres.Config{Bin: bin, Dir: dir, Port: port, Durable: cfg.Durable, Log: cfg.Log("postgres")})
-	return server, fmt.Sprintf("%s, port %d, data in %s", detail, port, dir), err
+	server, err := postgres.Start(ctx, postgres.Config{
+		Binaries: binaries, Dir: dir, Port: port, Durable: cfg.Durable, Log: cfg.Log("postgres"),
+	})
+	detail := fmt.Sprintf("version %d of %s, port %d, data in %s", binaries.Major, binaries.Dir, port, dir)
+	return server, detail, err
 }
 
-// PostgresBinaries finds an installed server, else fetches one once.
-func PostgresBinaries(ctx context.Context, p project.Project, say func(string, ...any)) (bin, detail string, err error) {
-	if bin, ok := postgres.Find(); ok {
-		return bin, bin, nil
-	}
-	dir, err := postgres.Home(filepath.Join(p.Cache(), "postgres"))
+// PostgresBinaries returns a server for the data in a folder: an installed one, or one that was fetched
+// before, or it fetches one.
+func PostgresBinaries(ctx context.Context, p project.Project, data string,
+	say func(string, ...any)) (postgres.Binaries, error) {
+	cache, err := postgres.Home(filepath.Join(p.Cache(), "postgres"))
 	if err != nil {
-		return "", "", err
+		return postgres.Binaries{}, err
 	}
-	say("PostgreSQL  none installed: fetching embedded binaries into %s (once)", dir)
-	bin, err = postgres.Fetch(ctx, dir, io.Discard)
-	return bin, "embedded binaries", err
+	servers := postgres.Installed(ctx)
+	if fetched, found := postgres.Fetched(ctx, cache); found {
+		servers = append(servers, fetched)
+	}
+	if len(servers) == 0 {
+		say("PostgreSQL  is not installed: its binaries are downloaded to %s, once", cache)
+		fetched, err := postgres.Fetch(ctx, cache, io.Discard)
+		if err != nil {
+			return fetched, err
+		}
+		servers = append(servers, fetched)
+	}
+	chosen, note := postgres.Choose(servers, data)
+	if note != "" {
+		say("PostgreSQL  %s", note)
+	}
+	return chosen, nil
 }
 
 func openRedis(ctx context.Context, cfg Config, s *Set) (Service, error) {
@@ -164,22 +181,25 @@ func openRedis(ctx context.Context, cfg Config, s *Set) (Service, error) {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return service, err
 		}
-		server, err := redis.Start(ctx, redis.Config{Path: path, Dir: dir, Port: port, Keep: cfg.Durable, Log: cfg.Log("redis")})
+		server, err := redis.Start(ctx, redis.Config{Path: path, Dir: dir, Port: port, Keep: cfg.Durable,
+			Log: cfg.Log("redis")})
 		if err != nil {
 			return service, err
 		}
 		s.RedisAddr = server.Addr()
-		return Service{Name: "Redis", Origin: Started, Detail: path + ", " + server.Addr(), close: server.Close}, nil
+		return Service{Name: "Redis", Origin: Started, Detail: path + ", " + server.Addr(),
+			close: server.Close}, nil
 	}
 	if cfg.RequireReal {
-		return service, errors.New("a real Redis is required (REQUIRE_REAL=1) and redis-server is not on PATH")
+		return service, errors.New("REQUIRE_REAL=1 needs a real Redis, and redis-server is not on PATH")
 	}
 	server, err := redis.StartInProcess(port)
 	if err != nil {
 		return service, err
 	}
 	s.RedisAddr = server.Addr()
-	return Service{Name: "Redis", Origin: StandIn, Detail: "miniredis, " + server.Addr(), close: server.Close}, nil
+	return Service{Name: "Redis", Origin: StandIn, Detail: "miniredis, " + server.Addr(),
+		close: server.Close}, nil
 }
 
 func openKafka(ctx context.Context, cfg Config, s *Set) (Service, error) {
@@ -192,12 +212,13 @@ func openKafka(ctx context.Context, cfg Config, s *Set) (Service, error) {
 		broker, err := startBroker(ctx, cfg)
 		if err == nil {
 			s.KafkaBrokers = broker.Addr()
-			return Service{Name: "Kafka", Origin: Started, Detail: "KRaft broker, " + broker.Addr(), close: broker.Close}, nil
+			return Service{Name: "Kafka", Origin: Started, Detail: "KRaft broker, " + broker.Addr(),
+				close: broker.Close}, nil
 		}
 		if cfg.RequireReal || !errors.Is(err, kafka.ErrUnavailable) {
 			return service, err
 		}
-		cfg.Say("Kafka       %v: a stand-in takes its place", err)
+		cfg.Say("Kafka       %v: kfake is used instead", err)
 	}
 	port, err := choose(cfg.KafkaPort)
 	if err != nil {
@@ -228,12 +249,13 @@ func startBroker(ctx context.Context, cfg Config) (*kafka.Broker, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	return kafka.Start(ctx, kafka.Config{Libs: libs, Dir: dir, Port: port, ControllerPort: controller, Log: cfg.Log("kafka")})
+	return kafka.Start(ctx, kafka.Config{Libs: libs, Dir: dir, Port: port, ControllerPort: controller,
+		Log: cfg.Log("kafka")})
 }
 
 func choose(port int) (int, error) {
 	if port != 0 {
 		return port, nil
 	}
-	return project.FreePort()
+	return project.ClaimPort()
 }

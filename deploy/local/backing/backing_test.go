@@ -23,7 +23,8 @@ func config(t *testing.T) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "storefront-backing-") // not the test's own, which PostgreSQL's user cannot enter
+	// not the test's own, which PostgreSQL's user cannot enter
+	dir, err := os.MkdirTemp("", "storefront-backing-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,12 +38,14 @@ func config(t *testing.T) Config {
 func TestGivenAddressesWin(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
-	cfg.DatabaseURL, cfg.RedisAddr, cfg.KafkaBrokers, cfg.RequireReal = "postgres://db/x", "redis:1", "kafka:2", true
+	cfg.DatabaseURL, cfg.RedisAddr, cfg.KafkaBrokers, cfg.RequireReal = "postgres://db/x", "redis:1",
+		"kafka:2", true
 	s, err := Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.DatabaseURL != cfg.DatabaseURL || s.RedisAddr != cfg.RedisAddr || s.KafkaBrokers != cfg.KafkaBrokers || s.StandIns() {
+	if s.DatabaseURL != cfg.DatabaseURL || s.RedisAddr != cfg.RedisAddr ||
+		s.KafkaBrokers != cfg.KafkaBrokers || s.StandIns() {
 		t.Errorf("set %+v", s)
 	}
 	if err := s.Close(); err != nil {
@@ -54,14 +57,15 @@ func TestRealIsRequiredAndMissing(t *testing.T) {
 	t.Setenv("PATH", "")
 	cfg := config(t)
 	cfg.PreferReal, cfg.RequireReal = true, true
-	for name, open := range map[string]func(context.Context, Config, *Set) (Service, error){"redis-server": openRedis, "java": openKafka} {
+	type opener func(context.Context, Config, *Set) (Service, error)
+	for name, open := range map[string]opener{"redis-server": openRedis, "java": openKafka} {
 		if _, err := open(t.Context(), cfg, &Set{}); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("without %s: error %v", name, err)
 		}
 	}
 }
 
-// The stand-in's clock moves, or no claim would ever age.
+// The clock of miniredis must be moved, or no claim would expire.
 func TestInProcessRedisExpires(t *testing.T) {
 	t.Parallel()
 	s := &Set{}
@@ -86,7 +90,7 @@ func TestInProcessRedisExpires(t *testing.T) {
 	})
 }
 
-// The stand-in of Kafka finds its data again.
+// The stand-in for Kafka finds its data again.
 func TestInProcessKafkaKeepsItsData(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
@@ -98,12 +102,16 @@ func TestInProcessKafkaKeepsItsData(t *testing.T) {
 		t.Fatal(err)
 	}
 	client := clientOf(first.KafkaBrokers)
-	_, err = client.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{Topic: "kept", NumPartitions: 1, ReplicationFactor: 1}}})
+	_, err = client.CreateTopics(ctx,
+		&kafka.CreateTopicsRequest{
+			Topics: []kafka.TopicConfig{{Topic: "kept", NumPartitions: 1, ReplicationFactor: 1}},
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
 	records := kafka.NewRecordReader(kafka.Record{Value: kafka.NewBytes([]byte("hello"))})
-	answer, err := client.Produce(ctx, &kafka.ProduceRequest{Topic: "kept", RequiredAcks: kafka.RequireAll, Records: records})
+	answer, err := client.Produce(ctx, &kafka.ProduceRequest{Topic: "kept", RequiredAcks: kafka.RequireAll,
+		Records: records})
 	if err != nil || answer.Error != nil {
 		t.Fatal(err, answer)
 	}
@@ -129,7 +137,7 @@ func clientOf(brokers string) *kafka.Client {
 	return &kafka.Client{Addr: kafka.TCP(brokers), Timeout: 10 * time.Second, Transport: &kafka.Transport{}}
 }
 
-// A server that was killed leaves a pid file; the next one starts all the same and has the data.
+// A killed server leaves a pid file; the next one starts all the same and has the data.
 func TestPostgresAfterKill(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)

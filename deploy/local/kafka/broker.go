@@ -1,5 +1,5 @@
-// Package kafka gives the local stack and the tests a Kafka: a real broker (a single KRaft node, its class path copied from
-// Maven), several of them that copy each other, or kfake in this process. It creates no topics: whoever uses them does.
+// Package kafka runs a Kafka for the local stack and the tests: a real broker (one KRaft node whose class
+// path Maven copied), a cluster of them, or kfake in this process. It creates no topics.
 package kafka
 
 import (
@@ -21,7 +21,7 @@ import (
 	"storefront.internal/deploy/local/project"
 )
 
-// clusterID is any fixed 16 bytes in base64url: the node is alone in its cluster.
+// clusterID is any fixed 16 bytes in base64url: each cluster here is the only one on its ports.
 const clusterID = "c3RvcmVmcm9udC1sb2NhbA"
 
 // Config of a broker. Libs comes from Fetch.
@@ -30,20 +30,21 @@ type Config struct {
 	Dir            string
 	Port           int
 	ControllerPort int
-	// Doors are further listeners, each with an address of its own that it tells its clients to use: of a proxy, for example.
-	Doors []Door
-	// Scram are users and their passwords, for doors of SASL.
+	// Listeners are further listeners with addresses of their own for clients, for example those of a proxy.
+	Listeners []Listener
+	// Scram are users and passwords for listeners with SASL.
 	Scram map[string]string
 	// Properties are further lines of the configuration.
 	Properties []string
-	// Node and Voters make the broker one of several, each of which is a controller too; zero values mean that it is alone.
+	// Node and Voters make the broker one of a cluster, in which each is a controller too; zero values mean
+	// that it is alone.
 	Node   int
 	Voters []string // id@host:port of every node's controller
 	Log    io.Writer
 }
 
-// Door is a further listener.
-type Door struct {
+// Listener is a further listener.
+type Listener struct {
 	Name       string // in capitals
 	Port       int
 	Advertised string // host:port
@@ -56,7 +57,7 @@ type Broker struct {
 	addr string
 }
 
-// Start formats the storage when it is new and answers when the broker does.
+// Start formats the storage if it is new, and returns when the broker answers.
 func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	properties := filepath.Join(cfg.Dir, "server.properties")
 	if err := os.WriteFile(properties, []byte(cfg.properties()), 0o644); err != nil {
@@ -78,7 +79,7 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 		return nil, err
 	}
 	b := &Broker{Process: p, addr: project.Loopback(cfg.Port)}
-	ctx, cancel := context.WithTimeout(ctx, cfg.patience())
+	ctx, cancel := context.WithTimeout(ctx, cfg.startTimeout())
 	defer cancel()
 	if err := p.WaitReady(ctx, b.ping); err != nil {
 		p.Kill()
@@ -87,8 +88,10 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	return b, nil
 }
 
-// patience is how long a broker may take: those of a cluster wait for each other, and elect a leader.
-func (c Config) patience() time.Duration { return time.Duration(1+len(c.Voters)) * 90 * time.Second }
+// startTimeout is how long a start may take: the brokers of a cluster wait for each other and elect a leader.
+func (c Config) startTimeout() time.Duration {
+	return time.Duration(1+len(c.Voters)) * 90 * time.Second
+}
 
 // Addr is where the broker listens.
 func (b *Broker) Addr() string { return b.addr }
@@ -116,10 +119,12 @@ func format(ctx context.Context, cfg Config, properties string) error {
 	if err := os.RemoveAll(data); err != nil {
 		return err
 	}
-	args := []string{"-Xmx128m", "-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool", "format", "-t", clusterID, "-c", properties}
+	args := []string{"-Xmx128m", "-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool", "format", "-t",
+		clusterID, "-c", properties}
 	for user, password := range cfg.Scram {
 		for _, mechanism := range []string{"SCRAM-SHA-256", "SCRAM-SHA-512"} {
-			args = append(args, "--add-scram", fmt.Sprintf("%s=[name=%s,password=%s]", mechanism, user, password))
+			args = append(args, "--add-scram",
+				fmt.Sprintf("%s=[name=%s,password=%s]", mechanism, user, password))
 		}
 	}
 	cmd := exec.CommandContext(ctx, "java", java(cfg.Libs, args...)...)
@@ -133,12 +138,13 @@ func format(ctx context.Context, cfg Config, properties string) error {
 }
 
 func java(libs string, args ...string) []string {
-	return append([]string{"-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", filepath.Join(libs, "*")}, args...)
+	return append([]string{"-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp",
+		filepath.Join(libs, "*")}, args...)
 }
 
 func (c Config) properties() string {
 	listeners, advertised, protocols := "", "", ""
-	for _, d := range c.Doors {
+	for _, d := range c.Listeners {
 		listeners += fmt.Sprintf(",%s://%s", d.Name, project.Loopback(d.Port))
 		advertised += fmt.Sprintf(",%s://%s", d.Name, d.Advertised)
 		protocols += fmt.Sprintf(",%s:%s", d.Name, cmp.Or(d.Protocol, "PLAINTEXT"))
@@ -151,7 +157,8 @@ func (c Config) properties() string {
 		"process.roles=broker,controller",
 		fmt.Sprint("node.id=", node),
 		"controller.quorum.voters=" + voters,
-		fmt.Sprintf("listeners=PLAINTEXT://127.0.0.1:%d,CONTROLLER://127.0.0.1:%d%s", c.Port, c.ControllerPort, listeners),
+		fmt.Sprintf("listeners=PLAINTEXT://127.0.0.1:%d,CONTROLLER://127.0.0.1:%d%s", c.Port,
+			c.ControllerPort, listeners),
 		fmt.Sprintf("advertised.listeners=PLAINTEXT://127.0.0.1:%d%s", c.Port, advertised),
 		"listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT" + protocols,
 		"controller.listener.names=CONTROLLER",
@@ -169,7 +176,8 @@ func (c Config) properties() string {
 		"",
 	}
 	if len(c.Voters) > 0 { // on a small machine the elections of the default second never end
-		lines = append(lines, "controller.quorum.election.timeout.ms=4000", "controller.quorum.fetch.timeout.ms=8000", "")
+		lines = append(lines, "controller.quorum.election.timeout.ms=4000",
+			"controller.quorum.fetch.timeout.ms=8000", "")
 	}
 	return strings.Join(append(lines, c.Properties...), "\n") + "\n"
 }

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Cluster is several brokers that copy each other's records: each topic has a copy on every one, and a record is acknowledged
-// once most of them have it.
+// Cluster are several brokers that replicate all topics to each other; a record is acknowledged when most of
+// them have it.
 type Cluster struct {
 	configs []Config
 
@@ -17,7 +17,8 @@ type Cluster struct {
 	brokers []*Broker
 }
 
-// StartCluster starts one broker per configuration. They need each other, so it answers when all are ready.
+// StartCluster starts one broker per configuration at the same time, since they need each other, and returns
+// when all are ready.
 func StartCluster(ctx context.Context, configs []Config) (*Cluster, error) {
 	c := &Cluster{configs: configs, brokers: make([]*Broker, len(configs))}
 	var voters []string
@@ -38,7 +39,7 @@ func StartCluster(ctx context.Context, configs []Config) (*Cluster, error) {
 	return c, nil
 }
 
-// Start starts a broker that does not run, on the port and with the data that it had.
+// Start starts a broker that was killed, on its port and data.
 func (c *Cluster) Start(ctx context.Context, i int) error {
 	b, err := Start(ctx, c.configs[i])
 	if err != nil {
@@ -70,7 +71,7 @@ func (c *Cluster) Addrs() string {
 	return strings.Join(all, ",")
 }
 
-// Close ends all brokers. What they held is not asked for, and the last of them could not end in order without the others.
+// Close kills all brokers: the last one could not stop in order without the others.
 func (c *Cluster) Close() error {
 	for i := range c.configs {
 		c.Kill(i)

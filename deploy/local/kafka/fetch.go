@@ -15,11 +15,11 @@ import (
 //go:embed pom.xml
 var pom []byte
 
-// ErrUnavailable says that a real broker cannot run here, and why.
+// ErrUnavailable says why a real broker cannot run here.
 var ErrUnavailable = errors.New("no Kafka broker here")
 
-// Fetch answers a folder with the broker's class path below dir. Maven copies it there once; the folder's name follows from
-// the dependency file, so that a new version is fetched beside the old one.
+// Fetch returns a folder below dir with the broker's class path. Maven copies it there once; the name of the
+// folder follows from the dependency file, so that a new version gets a new folder.
 func Fetch(ctx context.Context, dir string) (libs string, err error) {
 	if _, err := exec.LookPath("java"); err != nil {
 		return "", fmt.Errorf("%w: java is not on PATH", ErrUnavailable)
@@ -38,7 +38,8 @@ func Fetch(ctx context.Context, dir string) (libs string, err error) {
 	return libs, download(ctx, dir, libs)
 }
 
-// download fills a folder of its own and renames it, so that an interrupted download leaves nothing that looks complete.
+// download fills a folder of its own and renames it, so that an interrupted download leaves no folder that
+// looks complete.
 func download(ctx context.Context, dir, libs string) error {
 	work, err := os.MkdirTemp(dir, "fetch-")
 	if err != nil {
@@ -59,7 +60,7 @@ func download(ctx context.Context, dir, libs string) error {
 	}
 	err = os.Rename(jars, libs)
 	if _, there := os.Stat(libs); there == nil {
-		return nil // also when somebody else was faster
+		return nil // also when another process was faster
 	}
 	return err
 }

@@ -10,7 +10,7 @@ import (
 	"storefront.internal/deploy/local/project"
 )
 
-// InProcess is kfake, whose log lies in a folder and is found again at the next start.
+// InProcess is kfake, which keeps its data in a folder.
 type InProcess struct {
 	cluster *kfake.Cluster
 	addr    string
@@ -21,7 +21,8 @@ func StartInProcess(port int, dir string, log io.Writer) (*InProcess, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.Ports(port), kfake.DataDir(dir), kfake.SyncWrites(),
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.Ports(port), kfake.DataDir(dir),
+		kfake.SyncWrites(),
 		kfake.WithLogger(kfake.BasicLogger(log, kfake.LogLevelWarn)))
 	if err != nil {
 		return nil, fmt.Errorf("start the in-process Kafka: %w", err)

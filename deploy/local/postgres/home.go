@@ -10,11 +10,12 @@ import (
 	"storefront.internal/deploy/local/process"
 )
 
-// Home makes a folder that the server's user owns and can reach. Wanted is used when it can: as root the server runs as
-// nobody, who cannot pass a private folder such as root's home on the way; then a folder below /var/tmp with a name derived
-// from wanted takes its place, the same on every run.
+// Home makes a folder that the server's user owns and can reach, and returns its path: wanted, if that can be
+// reached. As root, the server runs as an unprivileged user, who cannot pass a private folder such as root's
+// home; then the folder lies below /var/tmp, with a name derived from wanted, so that it is the same on every
+// run.
 func Home(wanted string) (string, error) {
-	user := process.Nobody()
+	user := process.Unprivileged()
 	dir := wanted
 	if user != nil && !reachable(filepath.Dir(wanted)) {
 		sum := sha256.Sum256([]byte(wanted))
@@ -35,8 +36,8 @@ func Home(wanted string) (string, error) {
 	return dir, nil
 }
 
-// reachable tells whether everybody may pass through every folder down to dir. A folder that is not there yet will be made
-// passable.
+// reachable reports whether every user may pass through all folders down to dir. Folders that do not exist
+// yet do not count.
 func reachable(dir string) bool {
 	for {
 		info, err := os.Stat(dir)

@@ -1,6 +1,7 @@
-// Package postgres runs a private PostgreSQL server for the local stack and for tests: from installed binaries or from ones
-// fetched once, also when the user is root (the server then runs as an unprivileged user). It owns the data directory that it
-// is given, listens on the loopback interface only, and knows nothing of schemas or roles.
+// Package postgres runs a private PostgreSQL server for the local stack and for tests: from installed
+// binaries or from ones that are fetched once, also when the user is root (the server then runs as an
+// unprivileged user). It owns the folder that it is given, in which each major version has its data, and
+// listens on the loopback interface only. It knows nothing of schemas or roles.
 package postgres
 
 import (
@@ -10,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -24,12 +24,13 @@ import (
 // Superuser owns the server; it is trusted on the loopback interface.
 const Superuser = "postgres"
 
-// Config of a server. Bin comes from Find or Fetch, Dir from Home.
+// Config of a server. Binaries come from Choose or Fetch, Dir from Home.
 type Config struct {
-	Bin  string
-	Dir  string
-	Port int
-	// Durable waits for the disk at commit. Without it data survives the end of the server, kill -9 included, but not of the machine.
+	Binaries Binaries
+	Dir      string // of the data of all versions
+	Port     int
+	// Durable waits for the disk at commit. Without it, committed data survives a kill of the server but not
+	// a crash of the machine.
 	Durable bool
 	// Settings are further ones, name=value; they win.
 	Settings []string
@@ -42,9 +43,13 @@ type Server struct {
 	port int
 }
 
-// Start initialises the data directory when it is empty, clears what a dead server left, and answers when a connection succeeds.
+// Start initialises the data folder of the server's version when it is empty, removes what a dead server
+// left, and returns when a connection succeeds.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
-	data := filepath.Join(cfg.Dir, "data")
+	if err := moveLegacy(cfg.Dir); err != nil {
+		return nil, err
+	}
+	data := dataDir(cfg.Dir, cfg.Binaries.Major)
 	if err := initialise(ctx, cfg, data); err != nil {
 		return nil, err
 	}
@@ -53,8 +58,9 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	tail := &process.Tail{}
 	p, err := process.Start(process.Spec{
-		Name: "postgres", Path: filepath.Join(cfg.Bin, "postgres"), Args: arguments(cfg, data), Dir: cfg.Dir,
-		Log: tee(tail, cfg.Log), User: process.Nobody(), Death: syscall.SIGINT,
+		Name: "postgres", Path: filepath.Join(cfg.Binaries.Dir, "postgres"), Args: arguments(cfg, data),
+		Dir: cfg.Dir,
+		Log: tee(tail, cfg.Log), User: process.Unprivileged(), Death: syscall.SIGINT,
 	})
 	if err != nil {
 		return nil, err
@@ -74,7 +80,7 @@ func (s *Server) URL(database string) string {
 	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", Superuser, project.Loopback(s.port), database)
 }
 
-// Close stops the server in its fast way: sessions are cut, nothing is lost.
+// Close stops the server by a fast shutdown: sessions are cut, committed data is kept.
 func (s *Server) Close() error { return s.Stop(syscall.SIGINT, 30*time.Second) }
 
 func (s *Server) ping(ctx context.Context) error {
@@ -93,7 +99,7 @@ func initialise(ctx context.Context, cfg Config, data string) error {
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	// A data directory without a version is what an interrupted initdb left.
+	// An interrupted initdb left a folder without a version.
 	if err := os.RemoveAll(data); err != nil {
 		return err
 	}
@@ -103,7 +109,8 @@ func initialise(ctx context.Context, cfg Config, data string) error {
 		args = append(args, "--no-sync")
 	}
 	p, err := process.Start(process.Spec{
-		Name: "initdb", Path: filepath.Join(cfg.Bin, "initdb"), Args: args, Dir: cfg.Dir, Log: out, User: process.Nobody(),
+		Name: "initdb", Path: filepath.Join(cfg.Binaries.Dir, "initdb"), Args: args, Dir: cfg.Dir, Log: out,
+		User: process.Unprivileged(),
 	})
 	if err != nil {
 		return err
@@ -114,8 +121,7 @@ func initialise(ctx context.Context, cfg Config, data string) error {
 		p.Kill()
 		return ctx.Err()
 	}
-	var exit *exec.ExitError
-	if errors.As(p.Err(), &exit) || p.Err() != nil {
+	if p.Err() != nil {
 		return fmt.Errorf("initdb: %w\n%s", p.Err(), out)
 	}
 	return nil
@@ -124,11 +130,12 @@ func initialise(ctx context.Context, cfg Config, data string) error {
 func arguments(cfg Config, data string) []string {
 	args := []string{"-D", data, "-p", fmt.Sprint(cfg.Port)}
 	settings := []string{
-		"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=300", "shared_buffers=512MB",
+		"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=300",
+		"shared_buffers=512MB",
 		"max_wal_size=2GB", "autovacuum_naptime=5s", "timezone=UTC", "log_min_messages=warning",
 	}
 	if !cfg.Durable {
-		// Commits still reach the operating system before they are answered, so that kill -9 loses nothing.
+		// A commit still reaches the operating system before it is acknowledged, so kill -9 loses nothing.
 		settings = append(settings, "fsync=off", "full_page_writes=off")
 	}
 	for _, s := range append(settings, cfg.Settings...) {

@@ -13,9 +13,9 @@ import (
 
 const pidFile = "postmaster.pid"
 
-// clearStale deals with the pid file of an earlier server: one that still runs on our data is stopped (whoever holds the data
-// directory has already made sure that no other stack uses it), and the file of a dead one is removed, since its number may
-// belong to somebody else by now and PostgreSQL would then refuse to start.
+// clearStale handles the pid file of an earlier server. A server that still runs on this data is stopped; the
+// caller has made sure that no other stack uses the folder. The file of a dead server is removed: its process
+// id may belong to another process by now, and then PostgreSQL would not start.
 func clearStale(data string) error {
 	path := filepath.Join(data, pidFile)
 	text, err := os.ReadFile(path)
@@ -36,7 +36,8 @@ func clearStale(data string) error {
 func serves(pid int, data string) bool {
 	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
-		// No such file: the process is gone, or this is no Linux, where a living process is believed to be the server.
+		// The process is gone; or there is no /proc here, and any living process with this id is taken for
+		// the server.
 		_, linux := os.Stat("/proc/self/cmdline")
 		return linux != nil && syscall.Kill(pid, 0) == nil
 	}

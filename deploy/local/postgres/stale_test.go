@@ -25,8 +25,8 @@ func TestStalePidFile(t *testing.T) {
 			}
 		})
 	}
-	f("number of somebody else", fmt.Sprintf("%d\n/data\n", os.Getpid()))
-	f("number of nobody", "4194303\n/data\n")
+	f("id of another process", fmt.Sprintf("%d\n/data\n", os.Getpid()))
+	f("id of no process", "4194303\n/data\n")
 	f("cut off", "")
 	if err := clearStale(t.TempDir()); err != nil {
 		t.Errorf("without a file: %v", err)
@@ -52,7 +52,7 @@ func TestHomeIsReachable(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(filepath.Dir(dir)) })
 	if !reachable(dir[:len(dir)-len("/postgres")]) || dir == wanted {
-		t.Errorf("nobody cannot reach %s", dir)
+		t.Errorf("the server's user cannot reach %s", dir)
 	}
 	if again, err := Home(wanted); again != dir || err != nil {
 		t.Errorf("the second time %s, %v", again, err)

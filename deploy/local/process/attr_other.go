@@ -4,7 +4,8 @@ package process
 
 import "syscall"
 
-// Only Linux can tie a child's life to its parent's; elsewhere a killed parent leaves its children running.
+// Only Linux can tie the life of a child to its parent; elsewhere the children of a killed parent go on
+// running.
 func attributes(s Spec) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setpgid: true}
 	if s.User != nil {

@@ -1,6 +1,6 @@
-// Package process runs the children of the local stack and of the system tests: each in a process group of its own (so that a
-// terminal's Ctrl-C reaches only us and we stop them in order), dying with us, and stopped by signal with a deadline.
-// It knows nothing of what a child does and never decides that one is ready.
+// Package process runs child processes: each has its own process group, so that Ctrl-C in a terminal reaches
+// only the parent, which stops the children in order; each dies with the parent; and each is stopped by a
+// signal with a deadline. It knows nothing of what a child does.
 package process
 
 import (
@@ -22,17 +22,17 @@ type Spec struct {
 	Env  []string // nil: the environment of this process
 	Dir  string
 	Log  io.Writer // both outputs; nil discards them
-	// User, when it is not nil, is whom the child runs as; only root may set it.
+	// User is the user that the child runs as; nil is the present one. Only root may set it.
 	User *User
-	// Death is the signal that the child gets when this process dies. Zero is SIGKILL.
+	// Death is the signal that the child gets when this process dies; zero is SIGKILL.
 	Death syscall.Signal
 }
 
 // User is an unprivileged identity.
 type User struct{ UID, GID uint32 }
 
-// Nobody is whom servers run as that refuse to run as root. It is nil when this process is not root.
-func Nobody() *User {
+// Unprivileged is the user for servers that do not run as root. It is nil when this process is not root.
+func Unprivileged() *User {
 	if os.Geteuid() != 0 {
 		return nil
 	}
@@ -47,8 +47,8 @@ type Process struct {
 	err  error // valid once done is closed
 }
 
-// Start runs the child. The operating-system thread that starts it lives until the child ends, because the parent-death
-// signal is tied to that thread and not to the process.
+// Start runs the child. The operating-system thread that starts it lives until the child ends, because the
+// parent-death signal is tied to that thread and not to the process.
 func Start(s Spec) (*Process, error) {
 	cmd := exec.Command(s.Path, s.Args...)
 	cmd.Env, cmd.Dir = s.Env, s.Dir
@@ -91,7 +91,7 @@ func (p *Process) Err() error {
 	return p.err
 }
 
-// Ending tells in words how the child ended. It waits for the end.
+// Ending describes how the child ended. It waits for the end.
 func (p *Process) Ending() string {
 	if err := p.Err(); err != nil {
 		return err.Error()
@@ -99,7 +99,7 @@ func (p *Process) Ending() string {
 	return "without an error"
 }
 
-// Running tells whether the child has not ended yet.
+// Running reports whether the child runs.
 func (p *Process) Running() bool {
 	select {
 	case <-p.done:
@@ -118,7 +118,7 @@ func (p *Process) Signal(sig syscall.Signal) error {
 	return err
 }
 
-// Stop asks the child to end by sig and kills it when it has not done so within grace. It reports a child that had to be killed.
+// Stop asks the child to end by sig and kills it after grace, which is an error.
 func (p *Process) Stop(sig syscall.Signal, grace time.Duration) error {
 	if !p.Running() {
 		return nil

@@ -67,7 +67,8 @@ func TestStopKillsInTheEnd(t *testing.T) {
 	t.Parallel()
 	p := shell(t, `trap '' TERM; while :; do sleep 0.05; done`, nil)
 	awaitUp(t, p)
-	if err := p.Stop(syscall.SIGTERM, 100*time.Millisecond); err == nil || !strings.Contains(err.Error(), "killed") {
+	if err := p.Stop(syscall.SIGTERM, 100*time.Millisecond); err == nil ||
+		!strings.Contains(err.Error(), "killed") {
 		t.Errorf("error %v", err)
 	}
 	if p.Running() {
@@ -105,12 +106,14 @@ func TestWaitReadySaysWhatWasWrong(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if err := shell(t, "sleep 60", nil).WaitReady(ctx, never); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "door closed") {
+	if err := shell(t, "sleep 60", nil).WaitReady(ctx, never); !errors.Is(err, context.DeadlineExceeded) ||
+		!strings.Contains(err.Error(), "door closed") {
 		t.Errorf("error %v", err)
 	}
 }
 
-// A parent that is killed takes its children along: this test is parent of itself, who is parent of a sleeper.
+// The children of a killed parent die too: this test is the parent of itself, and that is the parent of a
+// sleeper.
 func TestChildDiesWithItsParent(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("PROCESS_TEST_PARENT") == "1" {

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Tail is a log that remembers its last bytes, for the error message of a child that did not start.
+// Tail keeps the last bytes of a log for the error message of a child that did not start.
 type Tail struct {
 	mu  sync.Mutex
 	buf []byte

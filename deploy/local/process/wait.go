@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// WaitReady asks until ready answers nil, the child ends, or the context does. The error carries the last answer.
+// WaitReady asks until ready returns nil, the child ends, or the context ends. The error carries the last one
+// of ready.
 func (p *Process) WaitReady(ctx context.Context, ready func(context.Context) error) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

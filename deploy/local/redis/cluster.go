@@ -18,7 +18,8 @@ type Cluster struct {
 
 const slots = 16384
 
-// StartCluster starts one master per configuration, each with a BusPort, and answers when all slots are served.
+// StartCluster starts one master per configuration, each with a BusPort, and returns when all slots are
+// served.
 func StartCluster(ctx context.Context, configs []Config) (c *Cluster, err error) {
 	c = &Cluster{configs: configs}
 	defer func() {
@@ -41,7 +42,7 @@ func StartCluster(ctx context.Context, configs []Config) (c *Cluster, err error)
 	return c, c.Ready(ctx)
 }
 
-// introduce gives a master its share of the slots and makes it known to the first.
+// introduce gives a master its share of the slots and makes it known to the first one.
 func (c *Cluster) introduce(ctx context.Context, i int) error {
 	client := c.client(i)
 	defer func() { _ = client.Close() }()
@@ -65,7 +66,8 @@ func (c *Cluster) Ready(ctx context.Context) error {
 		client := c.client(i)
 		err := s.WaitReady(ctx, func(ctx context.Context) error {
 			text, err := client.ClusterInfo(ctx).Result()
-			if err == nil && (!strings.Contains(text, "cluster_state:ok") || !strings.Contains(text, fmt.Sprintf("cluster_size:%d", len(c.servers)))) {
+			if err == nil && (!strings.Contains(text, "cluster_state:ok") ||
+				!strings.Contains(text, fmt.Sprintf("cluster_size:%d", len(c.servers)))) {
 				err = fmt.Errorf("master %d: %s", i, text)
 			}
 			return err
@@ -77,10 +79,10 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Kill ends a master at once; what it held is gone.
+// Kill kills a master, whose data is lost.
 func (c *Cluster) Kill(i int) { c.servers[i].Kill() }
 
-// Restart starts a master that was killed. It knows its slots and has forgotten its keys.
+// Restart starts a master that was killed. It knows its slots and has no keys.
 func (c *Cluster) Restart(ctx context.Context, i int) error {
 	s, err := Start(ctx, c.configs[i])
 	if err != nil {

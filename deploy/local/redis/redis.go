@@ -1,5 +1,5 @@
-// Package redis gives the local stack and the tests a Redis: a private redis-server process, or miniredis in this process. The
-// stand-in forgets everything when it stops. It knows nothing of the keys that are kept there.
+// Package redis runs a Redis for the local stack and the tests: a private redis-server process, or miniredis
+// in this process, which loses its data when it stops. It knows nothing of the keys.
 package redis
 
 import (
@@ -18,7 +18,7 @@ import (
 	"storefront.internal/deploy/local/project"
 )
 
-// Find answers the path of an installed redis-server.
+// Find returns the path of an installed redis-server.
 func Find() (path string, ok bool) {
 	path, err := exec.LookPath("redis-server")
 	return path, err == nil
@@ -29,9 +29,9 @@ type Config struct {
 	Path string
 	Dir  string
 	Port int
-	// Keep writes every change to an append-only file below Dir, so that a restart finds the data again.
+	// Keep writes every change to an append-only file below Dir, so that a restart finds the data.
 	Keep bool
-	// BusPort makes the server a master of a cluster, which talks to the others by this port.
+	// BusPort makes the server a master of a cluster, which talks to the others on this port.
 	BusPort int
 	Log     io.Writer
 }
@@ -42,18 +42,21 @@ type Server struct {
 	addr string
 }
 
-// Start runs a server and answers when it replies.
+// Start runs a server and returns when it answers.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
-	args := []string{"--bind", "127.0.0.1", "--port", fmt.Sprint(cfg.Port), "--dir", cfg.Dir, "--save", "", "--daemonize", "no",
+	args := []string{"--bind", "127.0.0.1", "--port", fmt.Sprint(cfg.Port), "--dir", cfg.Dir, "--save", "",
+		"--daemonize", "no",
 		"--maxmemory-policy", "noeviction", "--databases", "1"}
 	if cfg.Keep {
 		args = append(args, "--appendonly", "yes", "--appendfsync", "everysec")
 	}
 	if cfg.BusPort > 0 {
-		args = append(args, "--cluster-enabled", "yes", "--cluster-port", fmt.Sprint(cfg.BusPort), "--cluster-node-timeout", "2000",
+		args = append(args, "--cluster-enabled", "yes", "--cluster-port", fmt.Sprint(cfg.BusPort),
+			"--cluster-node-timeout", "2000",
 			"--cluster-config-file", "nodes.conf")
 	}
-	p, err := process.Start(process.Spec{Name: "redis", Path: cfg.Path, Args: args, Dir: cfg.Dir, Log: cfg.Log})
+	p, err := process.Start(process.Spec{Name: "redis", Path: cfg.Path, Args: args, Dir: cfg.Dir,
+		Log: cfg.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +65,8 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	defer cancel()
 	client := redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
 	defer func() { _ = client.Close() }()
-	if err := p.WaitReady(ctx, func(ctx context.Context) error { return client.Ping(ctx).Err() }); err != nil {
+	if err := p.WaitReady(ctx,
+		func(ctx context.Context) error { return client.Ping(ctx).Err() }); err != nil {
 		p.Kill()
 		return nil, err
 	}
@@ -75,7 +79,7 @@ func (s *Server) Addr() string { return s.addr }
 // Close stops the server.
 func (s *Server) Close() error { return s.Stop(syscall.SIGTERM, 10*time.Second) }
 
-// InProcess is miniredis whose clock moves: by itself it expires nothing.
+// InProcess is miniredis with a moving clock: by itself it expires nothing.
 type InProcess struct {
 	server *miniredis.Miniredis
 	stop   chan struct{}

@@ -3,115 +3,112 @@ package live
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
+	"storefront.internal/deploy/faults/topology"
+	"storefront.internal/deploy/local/process"
 	"storefront.internal/deploy/local/project"
-	"storefront.internal/deploy/observability/alerts"
+	"storefront.internal/deploy/stack"
+	"storefront.internal/deploy/stack/client"
+	"storefront.internal/deploy/stack/poll"
 )
 
-// prometheus is a running one.
+// prometheus is a running Prometheus.
 type prometheus struct {
-	*process
+	*process.Process
 	url   string
 	since time.Time
 }
 
-// holding matches the time that a condition must hold.
-var holding = regexp.MustCompile(`(?m)^        for: .*$`)
+// forClause matches the time for which the condition of an alert must hold.
+var forClause = regexp.MustCompile(`(?m)^        for: .*$`)
 
-// startPrometheus scrapes the three services every two seconds, by the rules with their holding times shortened. Native histograms stay off: a Prometheus that takes them drops the classic
-// buckets that rules and dashboards use, unless it is told to take both (always_scrape_classic_histograms), which this version cannot.
-func startPrometheus(ctx context.Context, dir string, e env) (*prometheus, error) {
-	port, err := project.FreePort()
+// startPrometheus scrapes the services every two seconds. Native histograms are disabled: this version of
+// Prometheus would drop the classic buckets, which the rules and dashboards use.
+func startPrometheus(ctx context.Context, root, dir string, x *topology.Topology) (*prometheus, error) {
+	address, err := project.ClaimAddress()
 	if err != nil {
 		return nil, err
 	}
 	var config strings.Builder
-	config.WriteString("global: {scrape_interval: 2s, scrape_timeout: 2s, evaluation_interval: 2s}\nrule_files: [rules.yaml]\nscrape_configs:\n")
-	for job, variable := range map[string]string{"edge": "EDGE_ADMIN_URL", "control": "CONTROL_ADMIN_URL", "engine-relay": "RELAY_ADMIN_URL"} {
-		at, err := url.Parse(e[variable])
-		if err != nil {
-			return nil, err
+	config.WriteString("global: {scrape_interval: 2s, scrape_timeout: 2s, evaluation_interval: 2s}\n" +
+		"rule_files: [rules.yaml]\nscrape_configs:\n")
+	for job, services := range map[string][]*stack.Process{"edge": x.Edges, "engine-relay": x.Relays,
+		"control": {x.Control}} {
+		var targets []string
+		for _, s := range services {
+			targets = append(targets, s.Admin)
 		}
-		fmt.Fprintf(&config, "  - {job_name: %s, static_configs: [{targets: [%q]}]}\n", job, at.Host)
+		fmt.Fprintf(&config, "  - {job_name: %s, static_configs: [{targets: [%s]}]}\n", job,
+			`"`+strings.Join(targets, `", "`)+`"`)
 	}
-	files := map[string]string{"prometheus.yaml": config.String(), "rules.yaml": holding.ReplaceAllString(alerts.RulesFile(), "        for: 4s")}
+	rules, err := os.ReadFile(filepath.Join(root, "helm/storefront/rules/storefront.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]string{
+		"prometheus.yaml": config.String(),
+		"rules.yaml":      forClause.ReplaceAllString(string(rules), "        for: 4s"),
+	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			return nil, err
 		}
 	}
+	path, err := exec.LookPath("prometheus")
+	if err != nil {
+		return nil, err
+	}
 	log, err := os.Create(filepath.Join(dir, "prometheus.log"))
 	if err != nil {
 		return nil, err
 	}
-	listen := project.Loopback(port)
-	p, err := start(ctx, log, dir, nil, "prometheus", "--config.file=prometheus.yaml", "--storage.tsdb.path="+filepath.Join(dir, "tsdb"), "--web.listen-address="+listen)
+	child, err := process.Start(process.Spec{Name: "prometheus", Path: path, Env: os.Environ(), Log: log,
+		Args: []string{
+			"--config.file=" + filepath.Join(dir, "prometheus.yaml"), "--storage.tsdb.path=" +
+				filepath.Join(dir, "tsdb"),
+			"--web.listen-address=" + address,
+		}})
 	if err != nil {
 		return nil, err
 	}
-	prom := &prometheus{process: p, url: "http://" + listen, since: time.Now()}
-	return prom, until(ctx, "Prometheus is ready", func() (bool, error) {
-		res, err := http.Get(prom.url + "/-/ready")
-		if err != nil {
-			return false, err
-		}
-		defer res.Body.Close()
-		return res.StatusCode == http.StatusOK, nil
-	})
+	p := &prometheus{Process: child, url: "http://" + address, since: time.Now()}
+	return p, poll.Within(ctx, 2*time.Minute, "Prometheus is ready",
+		func() error { return stack.Probe(ctx, p.url+"/-/ready") })
 }
 
-// until asks again and again for two minutes.
-func until(ctx context.Context, what string, ok func() (bool, error)) error {
-	var err error
-	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline) && ctx.Err() == nil; time.Sleep(250 * time.Millisecond) {
-		var done bool
-		if done, err = ok(); done {
-			return nil
-		}
-	}
-	return fmt.Errorf("not in time: %s (%w)", what, err)
-}
+// stop ends Prometheus. Its data is not needed any more.
+func (p *prometheus) stop() { _ = p.Stop(syscall.SIGINT, time.Minute) }
 
 func (p *prometheus) get(ctx context.Context, path string, query url.Values, into any) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+path+"?"+query.Encode(), nil)
-	if err != nil {
+	var answer struct{ Data json.RawMessage }
+	if err := client.Call(ctx, nil, client.Request{Method: http.MethodGet,
+		URL: p.url + path + "?" + query.Encode()}, &answer); err != nil {
 		return err
-	}
-	res, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	var answer struct {
-		Status, Error string
-		Data          json.RawMessage
-	}
-	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
-		return err
-	}
-	if answer.Status != "success" {
-		return fmt.Errorf("prometheus: %s", answer.Error)
 	}
 	return json.Unmarshal(answer.Data, into)
 }
 
-// points counts the values of an expression since the beginning, NaN left out.
+// points returns the number of values of an expression since the start, without NaN.
 func (p *prometheus) points(ctx context.Context, expr string) (int, error) {
 	now := time.Now()
 	var data struct {
 		Result []struct{ Values [][2]any }
 	}
-	query := url.Values{"query": {expr}, "start": {strconv.FormatInt(p.since.Unix(), 10)}, "end": {strconv.FormatInt(now.Unix(), 10)}, "step": {"5"}}
+	query := url.Values{"query": {expr}, "start": {strconv.FormatInt(p.since.Unix(), 10)},
+		"end": {strconv.FormatInt(now.Unix(), 10)}, "step": {"5"}}
 	if err := p.get(ctx, "/api/v1/query_range", query, &data); err != nil {
 		return 0, err
 	}
@@ -127,7 +124,7 @@ func (p *prometheus) points(ctx context.Context, expr string) (int, error) {
 	return n, nil
 }
 
-// rule is one rule as Prometheus evaluated it.
+// rule is the state of a rule.
 type rule struct {
 	Name, Health, State, LastError string
 	LastEvaluation                 time.Time
@@ -145,15 +142,15 @@ func (p *prometheus) rules(ctx context.Context) ([]rule, error) {
 	return all, nil
 }
 
-// awaitState waits until an alert is in a state: firing, or inactive.
+// awaitState waits until an alert is firing or inactive.
 func (p *prometheus) awaitState(ctx context.Context, alert, state string) error {
-	return until(ctx, alert+" is "+state, func() (bool, error) {
+	return poll.Within(ctx, 3*time.Minute, alert+" is "+state, func() error {
 		all, err := p.rules(ctx)
 		for _, r := range all {
 			if r.Name == alert && r.State == state {
-				return true, nil
+				return nil
 			}
 		}
-		return false, err
+		return errors.Join(err, errors.New("not yet"))
 	})
 }

@@ -1,97 +1,137 @@
+// Package live checks dashboards and alerts on a running deployment. A real Prometheus scrapes the services
+// under load; every query of every dashboard and every rule is evaluated, and three alerts are provoked. Only
+// the time for which an alert's condition must hold is shortened.
 package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"storefront.internal/deploy/observability/dashboards"
+	"storefront.internal/deploy/faults/history"
+	"storefront.internal/deploy/faults/load"
+	"storefront.internal/deploy/faults/recording"
+	"storefront.internal/deploy/faults/scenario"
+	"storefront.internal/deploy/faults/topology"
+	"storefront.internal/deploy/local/project"
+	"storefront.internal/shared/backoff"
 )
 
-// Config says where the checkout is, and how long the load runs before the dashboards are looked at.
+// Config of a check.
 type Config struct {
-	Root     string
-	PortBase string
-	Load     time.Duration
-	Out      io.Writer
+	Project project.Project
+	Load    time.Duration // time of load before the dashboards are checked
+	Out     io.Writer
 }
 
-// Run brings everything up, looks at all of it, provokes three alerts, and returns an error when anything is not as it should be.
-func Run(ctx context.Context, cfg Config) error {
+// Run starts everything, makes all checks, and returns an error that lists what failed.
+func Run(ctx context.Context, cfg Config) (err error) {
 	dir, err := os.MkdirTemp("", "storefront-observe-*")
 	if err != nil {
 		return err
 	}
-	say := func(format string, args ...any) { fmt.Fprintf(cfg.Out, format+"\n", args...) }
-	say("logs and data: %s", dir)
-	stack, e, err := startStack(ctx, cfg.Root, dir, cfg.PortBase)
+	if err := os.Chmod(dir, 0o755); err != nil { // the user of PostgreSQL passes through it
+		return err
+	}
+	logf := func(format string, args ...any) { fmt.Fprintf(cfg.Out, format+"\n", args...) }
+	logf("logs and data: %s", dir)
+	x, err := topology.Start(ctx, topology.Config{Project: cfg.Project,
+		Bin: filepath.Join(cfg.Project.Root, "bin"), Dir: dir, Logf: logf})
 	if err != nil {
 		return err
 	}
-	defer stack.stop()
-	prom, err := startPrometheus(ctx, dir, e)
+	defer func() { err = errors.Join(err, x.Close()) }()
+	env, err := scenario.New(ctx, x, &scenario.Merchant{}, nil)
+	if err != nil {
+		return err
+	}
+	prom, err := startPrometheus(ctx, cfg.Project.Root, dir, x)
 	if err != nil {
 		return err
 	}
 	defer prom.stop()
 
-	c := newClient(e)
-	loading, stop := context.WithTimeout(ctx, cfg.Load)
-	failed, calls := c.load(loading, 4)
-	stop()
-	say("load: %d calls in %s, %d failed", calls, cfg.Load, failed)
-	faults := lookAtDashboards(ctx, prom, say)
-	faults = append(faults, lookAtRules(ctx, prom, say)...)
-	x := &provoker{client: c, prom: prom, env: e, say: say}
-	for _, provoke := range []func(context.Context) error{x.blocked, x.dead, x.lag} {
+	l := newLoad(x, logf)
+	if err := l.Open(ctx); err != nil {
+		return err
+	}
+	l.Run(ctx)
+	_ = backoff.Sleep(ctx, cfg.Load)
+	sent, answered := l.Sent()
+	logf("load: %d signals sent, %d answered", sent, answered)
+	faults := checkDashboards(ctx, prom, cfg.Project.Root, logf)
+	faults = append(faults, checkRules(ctx, prom, logf)...)
+	p := &provoker{Env: env, prom: prom, logf: logf}
+	// the last one needs the load
+	provocations := []func(context.Context) error{p.rejectCredential, p.deadLetter, p.growLag}
+	for _, provoke := range provocations {
 		if err := provoke(ctx); err != nil {
-			say("FAILED %v", err)
+			logf("FAILED %v", err)
 			faults = append(faults, err.Error())
 		}
 	}
+	l.Stop(time.Minute)
 	if len(faults) > 0 {
-		return fmt.Errorf("%d things are not as they should be:\n  %s", len(faults), strings.Join(faults, "\n  "))
+		return fmt.Errorf("%d checks failed:\n  %s", len(faults), strings.Join(faults, "\n  "))
 	}
 	return os.RemoveAll(dir)
 }
 
-// lookAtDashboards runs every query of every panel over the time of the load.
-func lookAtDashboards(ctx context.Context, p *prometheus, say func(string, ...any)) (faults []string) {
-	files := dashboards.All()
-	names := make([]string, 0, len(files))
-	for name := range files {
-		names = append(names, name)
+// newLoad makes a load whose history is not kept.
+func newLoad(x *topology.Topology, logf func(string, ...any)) *load.Load {
+	s := x.Settings
+	cfg := load.Config{
+		Client: recording.Client{Recorder: history.NewRecorder(io.Discard),
+			Control:        scenario.Endpoint(x.Control),
+			ConnectorToken: s.ConnectorToken, BackendToken: s.BackendToken, AppSecret: s.AppSecret},
+		API: x.API(), ProviderURL: x.Provider.URL, AppID: s.AppID, ShopID: topology.ShopID,
+		Products: topology.Products,
+		Seed:     1, Rate: 400, Clients: 48, Connections: 2, Logf: logf,
 	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, e := range x.Edges {
+		cfg.Edges = append(cfg.Edges, scenario.Endpoint(e))
+	}
+	return load.New(cfg)
+}
+
+// checkDashboards runs every query of every panel over the time of the load.
+func checkDashboards(ctx context.Context, p *prometheus, root string,
+	logf func(string, ...any)) (faults []string) {
+	all, err := Dashboards(root)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for _, d := range all {
 		queries, empty := 0, 0
-		for _, panel := range files[name].Panels() {
-			for _, q := range panel.Queries {
+		for _, panel := range d.Panels {
+			for _, q := range panel.Targets {
 				queries++
-				expr := strings.NewReplacer("$namespace", ".*", "$__rate_interval", "30s").Replace(q.Expand())
+				expr := strings.NewReplacer("$namespace", ".*", "$__rate_interval", "30s").Replace(q.Expr)
 				n, err := p.points(ctx, expr)
 				switch {
 				case err != nil:
-					faults = append(faults, fmt.Sprintf("%s: %s: %v: %s", name, panel.Title, err, expr))
-				case n == 0 && panel.Empty == "":
-					faults = append(faults, fmt.Sprintf("%s: %s has no data: %s", name, panel.Title, expr))
+					faults = append(faults, fmt.Sprintf("%s: %s: %v: %s", d.File, panel.Title, err, expr))
+				case n == 0 && !panel.MayBeEmpty():
+					faults = append(faults, fmt.Sprintf("%s: %s has no data: %s", d.File, panel.Title, expr))
 				case n == 0:
 					empty++
-					say("  %s: %q is empty: %s", name, panel.Title, panel.Empty)
 				}
 			}
 		}
-		say("%s: %d queries, %d legally empty", name, queries, empty)
+		logf("%s: %d queries, %d of them without data, which is normal for their panels", d.File, queries,
+			empty)
 	}
 	return faults
 }
 
-// lookAtRules demands that every rule was evaluated without an error, and tells what fires.
-func lookAtRules(ctx context.Context, p *prometheus, say func(string, ...any)) (faults []string) {
+// checkRules checks that every rule was evaluated without an error, and prints which alerts fire.
+func checkRules(ctx context.Context, p *prometheus, logf func(string, ...any)) (faults []string) {
 	all, err := p.rules(ctx)
 	if err != nil {
 		return []string{err.Error()}
@@ -105,6 +145,6 @@ func lookAtRules(ctx context.Context, p *prometheus, say func(string, ...any)) (
 			firing = append(firing, r.Name)
 		}
 	}
-	say("rules: %d evaluated, %d faulty; firing with holding times cut to 4 s: %v", len(all), len(faults), firing)
+	logf("rules: %d evaluated, %d with errors; firing after 4 s: %v", len(all), len(faults), firing)
 	return faults
 }

@@ -5,10 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/singleflight"
 
+	"storefront.internal/shared/backoff"
+	"storefront.internal/shared/breaker"
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/storekey"
 )
@@ -16,11 +21,11 @@ import (
 // Digest is what a key is looked up by.
 type Digest = [32]byte
 
-// Store is the truth about keys: PostgreSQL. Both methods may block until the context ends.
+// Store holds the keys: PostgreSQL. Both methods may block until the context ends.
 type Store interface {
-	// Grant answers what the key opens; found is false for a key that is unknown or revoked.
+	// Grant returns what the key opens; found is false for a key that is unknown or revoked.
 	Grant(ctx context.Context, d Digest) (g storekey.Grant, found bool, err error)
-	// Version answers the version of the keys.
+	// Version returns the version of the keys.
 	Version(ctx context.Context) (int64, error)
 }
 
@@ -37,205 +42,244 @@ const (
 // Cache is the copy that all edges share: Redis. Both reads may block until the context ends.
 type Cache interface {
 	Grant(ctx context.Context, d Digest) (storekey.Grant, CacheState, error)
-	// Fill keeps a grant unless the cache holds something for the key, a revocation above all.
+	// Fill stores a grant unless the cache holds a grant or a revocation of the key.
 	Fill(ctx context.Context, d Digest, g storekey.Grant) error
-	// Version answers the published version of the keys; known is false when none is there.
+	// Version returns the published version of the keys; known is false when none is published.
 	Version(ctx context.Context) (v int64, known bool, err error)
 }
 
 // The times of the rules in the package comment.
 const (
-	memoryLife    = 10 * time.Second
-	negativeLife  = time.Second
-	confirmedLife = 15 * time.Second
-	pollEvery     = time.Second
-	pollTimeout   = 2 * time.Second
-	loadTimeout   = 3 * time.Second
-	cacheTimeout  = 250 * time.Millisecond
-	retryAfter    = 2 * time.Second
+	grantTTL       = 10 * time.Second
+	negativeTTL    = time.Second
+	maxUnconfirmed = 15 * time.Second
+	pollInterval   = time.Second
+	pollTimeout    = 2 * time.Second
+	loadTimeout    = 3 * time.Second
+	storeTimeout   = time.Second            // after it PostgreSQL counts as hanging
+	storePause     = time.Second            // in which a PostgreSQL that hangs is not asked
+	staleWait      = 300 * time.Millisecond // of a caller for whom memory holds a grant past its time
+	cacheTimeout   = 250 * time.Millisecond
+	retryAfter     = 2 * time.Second
 )
 
-// Config is what a Gate needs.
+// The bounds of the memory for known and for unknown keys.
+const (
+	maxGrants   = 100_000
+	maxUnknowns = 10_000
+)
+
+// Config is what a KeyResolver needs.
 type Config struct {
 	Store   Store
 	Cache   Cache
 	Now     func() time.Time
 	Logger  *slog.Logger
 	Metrics *Metrics
-	// MaxKeys and MaxRefused bound the memory for known and for unknown keys. Defaults 100,000 and 10,000.
-	MaxKeys, MaxRefused int
 }
 
-// Gate answers what keys open. It may be used by many goroutines; Run keeps it confirmed.
-type Gate struct {
-	store   Store
-	cache   Cache
-	now     func() time.Time
-	log     *slog.Logger
-	metrics *Metrics
-	known   *memory[storekey.Grant]
-	refused *memory[struct{}]
-	state   confirmation
-	loads   singleflight.Group
-	nudged  chan struct{}
+// KeyResolver resolves storefront keys. It is safe for concurrent use. Run confirms what it caches.
+type KeyResolver struct {
+	cfg           Config
+	grants        *lru.Cache[Digest, entry]
+	negativeCache *lru.Cache[Digest, entry]
+	freshness     freshness
+	breaker       *breaker.Breaker // of the store; opens after a timeout
+	loads         singleflight.Group
+	confirmations chan struct{} // tokens of Known's look-ups
+	nudgeStore    chan struct{}
+	nudgeCache    chan struct{}
 }
 
-// New returns a gate that has confirmed nothing yet: until a first poll or load it remembers nothing for long.
-func New(c Config) *Gate {
-	if c.MaxKeys <= 0 {
-		c.MaxKeys = 100_000
-	}
-	if c.MaxRefused <= 0 {
-		c.MaxRefused = 10_000
-	}
-	return &Gate{
-		store: c.Store, cache: c.Cache, now: c.Now, log: c.Logger, metrics: c.Metrics,
-		known:   newMemory[storekey.Grant](c.MaxKeys),
-		refused: newMemory[struct{}](c.MaxRefused),
-		nudged:  make(chan struct{}, 1),
-	}
+// entry is what memory holds of a key, and the generation of versions in which it was read.
+type entry struct {
+	grant      storekey.Grant // none in the negative cache
+	generation uint64
+	until      time.Time
+	refreshAt  *atomic.Int64 // nanoseconds since 1970; none in the negative cache
 }
 
-// errRefused is the answer to every key that opens nothing, whatever the reason.
-func errRefused() error {
+// New returns a resolver with an empty memory.
+func New(c Config) *KeyResolver {
+	grants, _ := lru.New[Digest, entry](maxGrants) // fails only for a size of 0
+	negative, _ := lru.New[Digest, entry](maxUnknowns)
+	return &KeyResolver{cfg: c, grants: grants, negativeCache: negative,
+		breaker: breaker.New(breaker.Config{Open: backoff.Policy{Min: storePause, Max: storePause},
+			ProbeTimeout: 2 * storeTimeout, Now: c.Now}),
+		confirmations: make(chan struct{}, maxConfirmations),
+		nudgeStore:    make(chan struct{}, 1), nudgeCache: make(chan struct{}, 1)}
+}
+
+// errUnauthorized is the same for every key that opens nothing, whatever the reason.
+func errUnauthorized() error {
 	return fault.New(fault.Unauthorized, "The storefront key is missing or not valid.")
 }
 
-// errUnavailable says that nobody can tell what the key opens right now.
 func errUnavailable(cause error) error {
-	return &fault.Error{Code: fault.ServiceUnavailable, Detail: "Storefront keys cannot be verified right now.",
+	return &fault.Error{Code: fault.ServiceUnavailable,
+		Detail:     "Storefront keys cannot be verified right now.",
 		RetryAfter: retryAfter, Err: cause}
 }
 
-// Resolve answers what the secret opens. The errors are the faults unauthorized and service_unavailable. The secret is
-// not kept.
-func (g *Gate) Resolve(ctx context.Context, secret []byte) (storekey.Grant, error) {
+// Resolve returns what the secret opens. The errors are the faults unauthorized and service_unavailable. The
+// secret is not kept.
+func (r *KeyResolver) Resolve(ctx context.Context, secret []byte) (storekey.Grant, error) {
 	if !storekey.WellFormed(secret) {
-		g.metrics.lookups.WithLabelValues("malformed").Inc()
-		return storekey.Grant{}, errRefused()
+		r.cfg.Metrics.malformed.Inc()
+		return storekey.Grant{}, errUnauthorized()
 	}
 	d := storekey.Digest(secret)
-	now, generation := g.now(), g.state.generation()
-	if e, ok := g.known.get(d); ok && e.generation == generation && now.Before(e.until) && g.state.confirmed(now) {
-		g.metrics.lookups.WithLabelValues("memory").Inc()
-		return e.value, nil
+	if grant, ok := r.cached(d); ok {
+		return grant, nil
 	}
-	if e, ok := g.refused.get(d); ok && e.generation == generation && now.Before(e.until) {
-		g.metrics.lookups.WithLabelValues("memory").Inc()
-		return storekey.Grant{}, errRefused()
+	if r.refused(d) {
+		return storekey.Grant{}, errUnauthorized()
 	}
-	return g.load(ctx, d)
+	return r.load(ctx, d)
 }
 
-// Remembered answers what memory knows of a secret that opens something, as Resolve would, and looks nothing up.
-func (g *Gate) Remembered(secret []byte) (storekey.Grant, bool) {
-	if !storekey.WellFormed(secret) {
-		return storekey.Grant{}, false
+// refused reports whether memory holds that the key opens nothing.
+func (r *KeyResolver) refused(d Digest) bool {
+	e, ok := r.negativeCache.Get(d)
+	if !ok || e.generation != r.freshness.generation() || !r.cfg.Now().Before(e.until) {
+		return false
 	}
-	now := g.now()
-	e, ok := g.known.get(storekey.Digest(secret))
-	if !ok || e.generation != g.state.generation() || !now.Before(e.until) || !g.state.confirmed(now) {
-		return storekey.Grant{}, false
-	}
-	g.metrics.lookups.WithLabelValues("memory").Inc()
-	return e.value, true
+	r.cfg.Metrics.memory.Inc()
+	return true
 }
 
-// load looks the key up, once for all who ask at the same time. The look-up has a deadline of its own, so that one
-// caller who gives up does not fail the others.
-func (g *Gate) load(ctx context.Context, d Digest) (storekey.Grant, error) {
-	generation := g.state.generation()
-	flight := fmt.Sprintf("%x/%d", d, generation)
-	answer := g.loads.DoChan(flight, func() (v any, err error) {
+func (r *KeyResolver) cached(d Digest) (storekey.Grant, bool) {
+	now := r.cfg.Now()
+	e, ok := r.grants.Get(d)
+	if !ok || e.generation != r.freshness.generation() || !now.Before(e.until) ||
+		!r.freshness.confirmed(now) {
+		return storekey.Grant{}, false
+	}
+	r.cfg.Metrics.memory.Inc()
+	r.refresh(d, e, now)
+	return e.grant, true
+}
+
+// load looks the key up once for all concurrent callers. The look-up has its own deadline, so that one caller
+// that gives up does not fail the others.
+func (r *KeyResolver) load(ctx context.Context, d Digest) (storekey.Grant, error) {
+	generation := r.freshness.generation()
+	call := r.start(ctx, d, generation)
+	var enough <-chan time.Time
+	if _, ok := r.stale(d, generation); ok {
+		t := time.NewTimer(staleWait)
+		defer t.Stop()
+		enough = t.C
+	}
+	select {
+	case result := <-call:
+		if result.Err != nil {
+			return r.serveStale(d, generation, result.Err)
+		}
+		return result.Val.(storekey.Grant), nil
+	case <-ctx.Done():
+		return r.serveStale(d, generation, ctx.Err())
+	case <-enough:
+		return r.serveStale(d, generation, context.DeadlineExceeded)
+	}
+}
+
+// start begins the look-up of a key unless one runs.
+func (r *KeyResolver) start(ctx context.Context, d Digest, generation uint64) <-chan singleflight.Result {
+	return r.loads.DoChan(fmt.Sprintf("%x/%d", d, generation), func() (v any, err error) {
 		defer func() {
 			if p := recover(); p != nil { // singleflight would end the process
-				g.metrics.panics.Inc()
+				r.cfg.Metrics.panics.Inc()
 				err = fmt.Errorf("access: panic in a look-up: %T", p)
 			}
 		}()
 		loadCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTimeout)
 		defer cancel()
-		return g.lookUp(loadCtx, d, generation)
+		return r.lookUp(loadCtx, d, generation)
 	})
-	select {
-	case r := <-answer:
-		if r.Err != nil {
-			return g.fallBack(d, generation, r.Err)
-		}
-		return r.Val.(storekey.Grant), nil
-	case <-ctx.Done():
-		return g.fallBack(d, generation, ctx.Err())
-	}
 }
 
-// fallBack serves what memory holds past its ten seconds when no store answered, while the version is confirmed.
-func (g *Gate) fallBack(d Digest, generation uint64, cause error) (storekey.Grant, error) {
+// stale returns what memory holds past its ten seconds, while the version is confirmed.
+func (r *KeyResolver) stale(d Digest, generation uint64) (storekey.Grant, bool) {
+	e, ok := r.grants.Get(d)
+	return e.grant, ok && e.generation == generation && r.freshness.confirmed(r.cfg.Now())
+}
+
+// serveStale answers when no store did, or not soon enough.
+func (r *KeyResolver) serveStale(d Digest, generation uint64, cause error) (storekey.Grant, error) {
 	if fault.Is(cause, fault.Unauthorized) {
 		return storekey.Grant{}, cause
 	}
-	if e, ok := g.known.get(d); ok && e.generation == generation && g.state.confirmed(g.now()) {
-		g.metrics.lookups.WithLabelValues("stale").Inc()
-		return e.value, nil
+	if grant, ok := r.stale(d, generation); ok {
+		r.cfg.Metrics.stale.Inc()
+		return grant, nil
 	}
-	g.metrics.lookups.WithLabelValues("unavailable").Inc()
+	r.cfg.Metrics.unavailable.Inc()
 	return storekey.Grant{}, errUnavailable(cause)
 }
 
-// lookUp asks Redis when it is to be believed, and PostgreSQL otherwise.
-func (g *Gate) lookUp(ctx context.Context, d Digest, generation uint64) (storekey.Grant, error) {
+// lookUp asks Redis while its version is up to date, and then PostgreSQL.
+func (r *KeyResolver) lookUp(ctx context.Context, d Digest, generation uint64) (storekey.Grant, error) {
 	var cacheErr error
-	if g.state.cacheTrusted(g.now()) {
+	if r.freshness.cacheTrusted(r.cfg.Now()) {
 		var grant storekey.Grant
 		var state CacheState
-		if grant, state, cacheErr = g.askCache(ctx, d); cacheErr == nil {
+		if grant, state, cacheErr = r.fromCache(ctx, d); cacheErr == nil {
 			switch state {
 			case CacheGranted:
-				g.remember(d, grant, generation, "cache")
+				r.remember(d, grant, generation, r.cfg.Metrics.cache)
 				return grant, nil
 			case CacheRevoked:
-				return storekey.Grant{}, g.refuse(d, generation, "cache")
+				return storekey.Grant{}, r.rememberRefusal(d, generation, r.cfg.Metrics.cache)
 			case CacheEmpty:
 			}
 		}
 	}
-	grant, found, err := g.store.Grant(ctx, d)
+	var grant storekey.Grant
+	var found bool
+	err := r.breaker.Do(ctx, storeTimeout, func(ctx context.Context) (err error) {
+		grant, found, err = r.cfg.Store.Grant(ctx, d)
+		return err
+	})
 	if err != nil {
 		return storekey.Grant{}, errors.Join(err, cacheErr)
 	}
 	if !found {
-		return storekey.Grant{}, g.refuse(d, generation, "store")
+		return storekey.Grant{}, r.rememberRefusal(d, generation, r.cfg.Metrics.store)
 	}
-	g.remember(d, grant, generation, "store")
-	g.fill(ctx, d, grant)
+	r.remember(d, grant, generation, r.cfg.Metrics.store)
+	r.fill(ctx, d, grant)
 	return grant, nil
 }
 
-func (g *Gate) askCache(ctx context.Context, d Digest) (storekey.Grant, CacheState, error) {
+func (r *KeyResolver) fromCache(ctx context.Context, d Digest) (storekey.Grant, CacheState, error) {
 	ctx, cancel := context.WithTimeout(ctx, cacheTimeout)
 	defer cancel()
-	return g.cache.Grant(ctx, d)
+	return r.cfg.Cache.Grant(ctx, d)
 }
 
-// fill is a courtesy to the other edges; when it fails the next look-up asks PostgreSQL again.
-func (g *Gate) fill(ctx context.Context, d Digest, grant storekey.Grant) {
+// fill copies a grant into Redis for the other edges. When it fails, the next look-up asks PostgreSQL again.
+func (r *KeyResolver) fill(ctx context.Context, d Digest, grant storekey.Grant) {
 	ctx, cancel := context.WithTimeout(ctx, cacheTimeout)
 	defer cancel()
-	if err := g.cache.Fill(ctx, d, grant); err != nil {
-		g.metrics.fillFailures.Inc()
+	if err := r.cfg.Cache.Fill(ctx, d, grant); err != nil {
+		r.cfg.Metrics.fillFailures.Inc()
 	}
 }
 
-// remember keeps the grant under the generation in which its look-up began: when the version moved meanwhile, what was
-// read may be older than the move.
-func (g *Gate) remember(d Digest, grant storekey.Grant, generation uint64, source string) {
-	g.metrics.lookups.WithLabelValues(source).Inc()
-	g.refused.drop(d)
-	g.known.put(d, entry[storekey.Grant]{value: grant, generation: generation, until: g.now().Add(memoryLife)})
+// remember stores the grant under the generation in which its look-up began: when a version changed
+// meanwhile, the grant may be older than the change.
+func (r *KeyResolver) remember(d Digest, grant storekey.Grant, generation uint64, source prometheus.Counter) {
+	source.Inc()
+	r.negativeCache.Remove(d)
+	now := r.cfg.Now()
+	r.grants.Add(d, entry{grant: grant, generation: generation, until: now.Add(grantTTL),
+		refreshAt: refreshTime(now)})
 }
 
-func (g *Gate) refuse(d Digest, generation uint64, source string) error {
-	g.metrics.lookups.WithLabelValues(source).Inc()
-	g.known.drop(d)
-	g.refused.put(d, entry[struct{}]{generation: generation, until: g.now().Add(negativeLife)})
-	return errRefused()
+func (r *KeyResolver) rememberRefusal(d Digest, generation uint64, source prometheus.Counter) error {
+	source.Inc()
+	r.grants.Remove(d)
+	r.negativeCache.Add(d, entry{generation: generation, until: r.cfg.Now().Add(negativeTTL)})
+	return errUnauthorized()
 }

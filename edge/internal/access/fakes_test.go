@@ -18,7 +18,7 @@ import (
 
 var errDown = errors.New("down")
 
-// stores is a PostgreSQL and a Redis with their own faults. Its methods are both ports.
+// stores is a PostgreSQL and a Redis with their own faults. storePort and cachePort implement the interfaces.
 type stores struct {
 	mu          sync.Mutex
 	keys        map[Digest]storekey.Grant
@@ -44,7 +44,8 @@ func (s *stores) issue() []byte {
 	secret := []byte(storekey.NewSecret())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.keys[storekey.Digest(secret)] = storekey.Grant{KeyID: "key_1", ConnectionID: "con_1", StoreID: "str_1", Scopes: storekey.AllScopes()}
+	s.keys[storekey.Digest(secret)] = storekey.Grant{KeyID: "key_1", ConnectionID: "con_1", StoreID: "str_1",
+		Scopes: storekey.AllScopes()}
 	s.version++
 	s.published = s.version
 	return secret
@@ -83,7 +84,7 @@ func (p storePort) Grant(ctx context.Context, d Digest) (storekey.Grant, bool, e
 		<-ctx.Done()
 		return storekey.Grant{}, false, ctx.Err()
 	}
-	g, ok := s.keys[d]
+	r, ok := s.keys[d]
 	down, hook := s.storeDown, s.beforeStore
 	s.mu.Unlock()
 	if down {
@@ -92,7 +93,7 @@ func (p storePort) Grant(ctx context.Context, d Digest) (storekey.Grant, bool, e
 	if hook != nil {
 		hook()
 	}
-	return g, ok, nil
+	return r, ok, nil
 }
 
 func (p storePort) Version(ctx context.Context) (int64, error) {
@@ -121,7 +122,8 @@ func (p cachePort) Grant(_ context.Context, d Digest) (storekey.Grant, CacheStat
 	if s.cacheDown {
 		return storekey.Grant{}, CacheEmpty, errDown
 	}
-	return storekey.Grant{KeyID: "key_1", ConnectionID: "con_1", StoreID: "str_1", Scopes: storekey.AllScopes()}, s.cached[d], nil
+	return storekey.Grant{KeyID: "key_1", ConnectionID: "con_1", StoreID: "str_1",
+		Scopes: storekey.AllScopes()}, s.cached[d], nil
 }
 
 func (p cachePort) Fill(_ context.Context, d Digest, _ storekey.Grant) error {
@@ -147,36 +149,37 @@ func (p cachePort) Version(context.Context) (int64, bool, error) {
 	return s.published, s.hasVersion, nil
 }
 
-func newGate(s *stores) *Gate {
-	return New(Config{Store: storePort{s}, Cache: cachePort{s}, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+func newResolver(s *stores) *KeyResolver {
+	return New(Config{Store: storePort{s}, Cache: cachePort{s}, Now: time.Now,
+		Logger:  slog.New(slog.DiscardHandler),
 		Metrics: NewMetrics(prometheus.NewRegistry())})
 }
 
-// play runs f beside the gate's pollers in a bubble with its own clock.
-func play(t *testing.T, f func(t *testing.T, g *Gate, s *stores)) {
+// play runs f beside the resolver's pollers in a bubble with its own clock.
+func play(t *testing.T, f func(t *testing.T, r *KeyResolver, s *stores)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStores()
-		g := newGate(s)
+		r := newResolver(s)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { defer close(done); _ = g.Run(ctx) }()
+		go func() { defer close(done); _ = r.Run(ctx) }()
 		synctest.Wait()
-		f(t, g, s)
+		f(t, r, s)
 		cancel()
 		<-done
 	})
 }
 
-// pass lets time go by and waits until everything that it set off has happened.
+// pass lets time pass and waits until its consequences have happened.
 func pass(d time.Duration) {
 	time.Sleep(d) // the bubble's clock
 	synctest.Wait()
 }
 
-func expect(t *testing.T, g *Gate, secret []byte, want fault.Code) {
+func expect(t *testing.T, r *KeyResolver, secret []byte, want fault.Code) {
 	t.Helper()
-	grant, err := g.Resolve(t.Context(), secret)
+	grant, err := r.Resolve(t.Context(), secret)
 	switch {
 	case want == "" && err != nil:
 		t.Fatalf("refused: %v", err)

@@ -7,99 +7,91 @@ import (
 	"time"
 )
 
-// Run polls both stores for the version of the keys until the context ends. Each store has a loop of its own, so that
-// one which hangs does not silence the other.
-func (g *Gate) Run(ctx context.Context) error {
-	store, cache := make(chan struct{}, 1), make(chan struct{}, 1)
+// Run polls both stores for the version of the keys until the context ends. Each store has its own loop, so
+// that one that hangs does not stop the other.
+func (r *KeyResolver) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	wg.Go(func() { g.loop(ctx, store, "store", g.pollStore) })
-	wg.Go(func() { g.loop(ctx, cache, "cache", g.pollCache) })
-	for {
+	wg.Go(func() { r.poll(ctx, "store", r.nudgeStore, r.pollStore) })
+	wg.Go(func() { r.poll(ctx, "cache", r.nudgeCache, r.pollCache) })
+	wg.Wait()
+	return nil
+}
+
+// PollNow makes both loops poll at once. It is called for hints that the keys changed, and never blocks.
+func (r *KeyResolver) PollNow() {
+	for _, nudge := range []chan struct{}{r.nudgeStore, r.nudgeCache} {
 		select {
-		case <-ctx.Done():
-			wg.Wait()
-			return nil
-		case <-g.nudged:
-			wake(store)
-			wake(cache)
+		case nudge <- struct{}{}:
+		default: // a poll is due already
 		}
 	}
 }
 
-// Nudge asks for a poll at once: somebody says that the keys changed. It is a hint only, and never blocks.
-func (g *Gate) Nudge() { wake(g.nudged) }
-
-func wake(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default: // one is waiting already
-	}
-}
-
-func (g *Gate) loop(ctx context.Context, nudged <-chan struct{}, name string, poll func(context.Context) error) {
-	tick := time.NewTicker(pollEvery)
+func (r *KeyResolver) poll(ctx context.Context, store string, nudge <-chan struct{},
+	once func(context.Context) error) {
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	failing := false
 	for {
 		pollCtx, cancel := context.WithTimeout(ctx, pollTimeout)
-		err := poll(pollCtx)
+		err := once(pollCtx)
 		cancel()
 		if ctx.Err() != nil {
 			return
 		}
-		g.observe(name, err, &failing)
+		r.observe(store, err, &failing)
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		case <-nudged:
+		case <-nudge:
 		}
 	}
 }
 
-// observe counts failures, and logs a change from one to the other rather than every poll.
-func (g *Gate) observe(name string, err error, failing *bool) {
+// observe counts failures, and logs only the first of them and the first success after them.
+func (r *KeyResolver) observe(store string, err error, failing *bool) {
 	if err != nil {
-		g.metrics.pollFailures.WithLabelValues(name).Inc()
+		r.cfg.Metrics.pollFailures.WithLabelValues(store).Inc()
 	}
 	if (err != nil) == *failing {
 		return
 	}
 	*failing = err != nil
 	if *failing {
-		g.log.Warn("key version cannot be read", slog.String("from", name), slog.Any("error", err))
+		r.cfg.Logger.Warn("key version cannot be read", slog.String("from", store), slog.Any("error", err))
 	} else {
-		g.log.Info("key version can be read", slog.String("from", name))
+		r.cfg.Logger.Info("key version can be read", slog.String("from", store))
 	}
 }
 
-// pollStore and pollCache confirm as of the moment in which they asked: the answer may have waited on its way.
+// pollStore and pollCache confirm as of the time at which they asked, because the answer may be delayed.
 
-func (g *Gate) pollStore(ctx context.Context) error {
-	at := g.now()
-	version, err := g.store.Version(ctx)
+func (r *KeyResolver) pollStore(ctx context.Context) error {
+	at := r.cfg.Now()
+	version, err := r.cfg.Store.Version(ctx)
 	if err != nil {
 		return err
 	}
-	g.moved(g.state.storeTold(version, at))
+	r.forgetIf(r.freshness.recordStore(version, at))
 	return nil
 }
 
-func (g *Gate) pollCache(ctx context.Context) error {
-	at := g.now()
-	version, known, err := g.cache.Version(ctx)
+func (r *KeyResolver) pollCache(ctx context.Context) error {
+	at := r.cfg.Now()
+	version, known, err := r.cfg.Cache.Version(ctx)
 	if err != nil {
 		return err
 	}
-	g.moved(g.state.cacheTold(version, known, at))
+	r.forgetIf(r.freshness.recordCache(version, known, at))
 	return nil
 }
 
-// moved frees what the new generation has made worthless already.
-func (g *Gate) moved(yes bool) {
-	if yes {
-		g.metrics.versionMoves.Inc()
-		g.known.clear()
-		g.refused.clear()
+// forgetIf frees the entries of earlier generations, which are not used any more.
+func (r *KeyResolver) forgetIf(versionChanged bool) {
+	if versionChanged {
+		r.cfg.Metrics.versionChanges.Inc()
+		r.grants.Purge()
+		r.negativeCache.Purge()
 	}
 }

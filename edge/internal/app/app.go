@@ -1,9 +1,10 @@
-// Package app wires edge: it is the only package that knows every concrete type, and it owns the order in which parts
-// start and stop. It refuses to hold rules.
+// Package app wires the edge: it is the only package that knows every concrete type, and it owns the order in
+// which the parts start and stop.
 //
-// An edge starts whatever is away: without Redis or Kafka it answers 503 to signals, without PostgreSQL it lets in the
-// keys that Redis knows. So it is ready as soon as it listens. It drains in the direction of the data: not ready and
-// each answer closes its connection, no new connections, running requests end, records are flushed, and only then the stores are let go.
+// An edge starts whatever store is down: without Redis or Kafka it answers signals with 503, without
+// PostgreSQL it accepts the keys that Redis holds. So it is ready as soon as it listens. It stops in the
+// direction of the data: it is not ready and every answer closes its connection, it accepts no new
+// connections, running requests end, records are flushed, and then the clients of the stores are closed.
 package app
 
 import (
@@ -12,15 +13,15 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"runtime/debug"
 	"sync"
 	"time"
 
-	"storefront.internal/edge/internal/redis"
+	"storefront.internal/edge/internal/redisbatch"
+	"storefront.internal/shared/backoff"
 	"storefront.internal/shared/ident/decisionid"
-	"storefront.internal/shared/pg"
 	"storefront.internal/shared/pg/migrations"
 	"storefront.internal/shared/service"
-	"storefront.internal/shared/settings"
 	"storefront.internal/shared/stream"
 	"storefront.internal/shared/telemetry"
 	"storefront.internal/shared/tracing"
@@ -29,11 +30,11 @@ import (
 // The deadlines of a stop.
 const (
 	drainTimeout = 15 * time.Second // running requests
-	flushTimeout = 5 * time.Second  // records and registers, after them
+	flushTimeout = 5 * time.Second  // records and claims, after them
 	stopTimeout  = time.Minute      // everything, the delay included
 )
 
-// App is an edge that is wired and not yet running.
+// App is a wired edge.
 type App struct {
 	cfg      Config
 	log      *slog.Logger
@@ -52,53 +53,46 @@ func New(ctx context.Context, cfg Config, log *slog.Logger) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg = cfg.withMemoryLimit(debug.SetMemoryLimit(-1)) // -1 only reads it
 	a := &App{cfg: cfg, log: log, group: service.New(service.Config{Logger: log, StopTimeout: stopTimeout})}
 	if a.backends.kafka, err = stream.NewSecurity(cfg.Kafka); err != nil {
 		return nil, fmt.Errorf("%s_%w", Prefix, err)
 	}
-	if a.backends.pool, err = pg.Open(ctx, cfg.Postgres, "storefront-edge"); err != nil {
+	if err = a.backends.openPools(ctx, cfg.Postgres); err != nil {
 		return nil, err
 	}
-	if a.backends.poll, err = pg.Open(ctx, atMost(1, cfg.Postgres), "storefront-edge-poll"); err != nil {
-		return nil, err
-	}
-	if a.backends.catalog, err = pg.Open(ctx, atMost(maxCatalogConns, cfg.Postgres), "storefront-edge-catalog"); err != nil {
-		return nil, err
-	}
-	a.backends.redis = redis.NewClient(cfg.Redis)
-	a.backends.tracing = tracing.Open(tracing.Config{Endpoint: cfg.TraceEndpoint, Ratio: cfg.TraceRatio, Service: "edge", Version: telemetry.Version(), Logger: log})
+	a.backends.redis = redisbatch.NewClient(cfg.Redis, redisbatch.Timeout)
+	a.backends.tracing = tracing.New(tracing.Config{Endpoint: cfg.TraceEndpoint, Ratio: cfg.TraceRatio,
+		Service: "edge", Version: telemetry.Version(), Logger: log})
 	registry := telemetry.NewRegistry("edge")
 	a.parts = wire(cfg, keyring, a.backends, registry, log)
-	a.admin = telemetry.NewAdmin(telemetry.AdminConfig{Listen: cfg.AdminListen, Gatherer: registry, Logger: log, Service: "edge", Pprof: cfg.AdminPprof})
-	a.admin.Add("listening", a.checkListening)
-	a.admin.Add("schema", a.checkSchema)
+	a.admin = telemetry.NewAdmin(telemetry.AdminConfig{Listen: cfg.AdminListen, Gatherer: registry,
+		Logger:  log,
+		Service: "edge", Pprof: cfg.AdminPprof})
+	a.admin.AddCheck("listening", a.checkListening)
+	a.admin.AddCheck("schema", a.checkSchema)
 	a.assemble()
 	return a, nil
-}
-
-func atMost(conns int32, s settings.Postgres) settings.Postgres {
-	s.MaxConns = min(s.MaxConns, conns)
-	return s
 }
 
 // assemble adds the parts in the order of their start; they stop in reverse.
 func (a *App) assemble() {
 	a.group.Add("operations port", a.admin.Start, a.admin.Stop)
 	a.group.Add("tracing", nil, a.backends.tracing.Stop)
-	a.group.Add("PostgreSQL", nil, closer(func() {
-		a.backends.catalog.Close()
-		a.backends.poll.Close()
-		a.backends.pool.Close()
-	}))
+	a.group.Add("PostgreSQL", nil, closer(a.backends.closePools))
 	a.group.Add("Redis", nil, func(context.Context) error {
-		a.parts.claims.Close()
-		a.parts.copies.Close()
+		a.parts.claimBatcher.Close()
+		a.parts.itemBatcher.Close()
 		return a.backends.redis.Close()
 	})
-	a.group.Loop("topics", a.parts.topics.Run)
-	a.group.Loop("key version", a.parts.gate.Run)
-	a.group.Loop("key hints", func(ctx context.Context) error { return a.parts.cache.Hints(ctx, a.parts.gate.Nudge) })
-	a.group.Loop("item hints", func(ctx context.Context) error { return a.parts.shared.Hints(ctx, a.parts.items.Changed) })
+	a.group.AddLoop("topics", a.parts.topics.Run)
+	a.group.AddLoop("key version", a.parts.keyResolver.Run)
+	a.group.AddLoop("key hints", func(ctx context.Context) error {
+		return a.parts.keyCache.Hints(ctx, a.parts.keyResolver.PollNow)
+	})
+	a.group.AddLoop("item hints", func(ctx context.Context) error {
+		return a.parts.itemCache.Hints(ctx, a.parts.items.Changed)
+	})
 	a.group.Add("Kafka", nil, a.flush)
 	if a.parts.engine != nil {
 		a.group.Add("engine", nil, closer(a.parts.engine.Close))
@@ -113,10 +107,11 @@ func closer(f func()) func(context.Context) error {
 	}
 }
 
-// Run serves until the context ends or a signal asks for the end, drains, and returns nil when all ended in order.
+// Run serves until the context or a signal ends it, drains, and returns nil when all parts stopped without an
+// error.
 func (a *App) Run(ctx context.Context) error { return a.group.Run(ctx) }
 
-// PublicAddr and AdminAddr are the bound addresses while the edge runs.
+// PublicAddr is the bound address of the public surface, empty before it listens.
 func (a *App) PublicAddr() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -138,34 +133,32 @@ func (a *App) listen(ctx context.Context) error {
 	a.public = l
 	a.mu.Unlock()
 	go func() {
-		if err := a.parts.public.Serve(l); err != nil {
+		if err := a.parts.server.Serve(l); err != nil {
 			a.group.Fail(fmt.Errorf("public surface: %w", err))
 		}
 	}()
 	return nil
 }
 
-// drain lets balancers see first that the edge is not ready, then takes no more and lets running requests end.
+// drain lets balancers see that the edge is not ready, then accepts no more requests and waits for the
+// running ones.
 func (a *App) drain(ctx context.Context) error {
 	a.admin.SetDraining()
-	a.parts.public.Leave()
-	select {
-	case <-time.After(a.cfg.DrainDelay):
-	case <-ctx.Done():
-	}
+	a.parts.server.StartDraining()
+	_ = backoff.Sleep(ctx, a.cfg.DrainDelay) // an early end of ctx ends the delay
 	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
-	return a.parts.public.Shutdown(ctx)
+	return a.parts.server.Shutdown(ctx)
 }
 
-// flush waits for what requests left under way: Decisions, registers of claims, and records.
+// flush waits for what requests left in flight: Decisions, claims and records.
 func (a *App) flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
-	err := a.parts.decisions.Close(ctx)
+	err := a.parts.decisionRecorder.Close(ctx)
 	a.parts.items.Close(ctx)
 	a.parts.intake.Close(ctx)
-	return errors.Join(err, a.parts.signals.Close(ctx), a.parts.records.Close(ctx))
+	return errors.Join(err, a.parts.signalProducer.Close(ctx), a.parts.decisionProducer.Close(ctx))
 }
 
 func (a *App) checkListening(context.Context) error {
@@ -175,12 +168,14 @@ func (a *App) checkListening(context.Context) error {
 	return nil
 }
 
-// checkSchema fails on a schema that is older than this binary's. A database that is away is no reason to be not ready:
-// all edges would leave at once, and keys that Redis knows would not be served.
+// checkSchema fails on a schema that is older than this binary's. A database that is down does not make the
+// edge not ready: all edges would leave the balancer at once, although they still accept the keys that Redis
+// holds.
 func (a *App) checkSchema(ctx context.Context) error {
-	current, want, err := migrations.VersionOf(ctx, a.backends.pool)
+	current, want, err := migrations.Version(ctx, a.backends.pool)
 	if err == nil && current < want {
-		return fmt.Errorf("the schema's version is %d, this binary needs %d: run control migrate up", current, want)
+		return fmt.Errorf("the schema's version is %d, this binary needs %d: run control migrate up",
+			current, want)
 	}
 	return nil
 }

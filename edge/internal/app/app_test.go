@@ -38,12 +38,15 @@ func TestDecisionThenSignals(t *testing.T) {
 		}
 		results := answer["results"].([]any)
 		first, second := results[0].(map[string]any), results[1].(map[string]any)
-		if first["status"] != want || second["status"] != "rejected" || second["reason"] != "unknown_decision" {
+		if first["status"] != want || second["status"] != "rejected" ||
+			second["reason"] != "unknown_decision" {
 			t.Errorf("%v, want %s", results, want)
 		}
 	}
 	e.end()
-	if log := e.log.String(); strings.Contains(log, secret) || strings.Contains(log, e.cfg.DatabaseURL.Reveal()) || strings.Contains(log, e.cfg.DecisionKeys.Reveal()) {
+	if log := e.log.String(); strings.Contains(log, secret) ||
+		strings.Contains(log, e.cfg.DatabaseURL.Reveal()) ||
+		strings.Contains(log, e.cfg.DecisionKeys.Reveal()) {
 		t.Error("the log holds a secret")
 	}
 }
@@ -55,7 +58,7 @@ func TestRevokedKeyIsRefusedWithinTwoSeconds(t *testing.T) {
 		cut  func(e *edge)
 	}{
 		"all is well":         {true, func(*edge) {}},
-		"Redis not told":      {false, func(*edge) {}},
+		"not in Redis":        {false, func(*edge) {}},
 		"Redis cut off":       {false, func(e *edge) { e.cache.set(true) }},
 		"PostgreSQL cut off":  {true, func(e *edge) { e.postgres.set(true) }},
 		"Redis lost all keys": {false, func(e *edge) { e.forget() }},
@@ -66,11 +69,12 @@ func TestRevokedKeyIsRefusedWithinTwoSeconds(t *testing.T) {
 			secret := e.issue()
 			e.within(2*time.Second, "a new key is good", func() bool { return e.lets(secret) == 200 })
 			tc.cut(e)
-			if status := e.lets(secret); status != 200 {
-				t.Fatalf("status %d before the revocation", status)
-			}
+			// a 503 is possible until the edge has polled the version that issue raised from both stores
+			e.within(3*time.Second, "the key works before the revocation",
+				func() bool { return e.lets(secret) == 200 })
 			e.revoke(secret, tc.push)
-			e.within(3*time.Second, "the key is refused", func() bool { return e.lets(secret) == 401 }) // 2 s, and a busy machine
+			// 2 s, and a busy machine
+			e.within(3*time.Second, "the key is refused", func() bool { return e.lets(secret) == 401 })
 		})
 	}
 }
@@ -86,19 +90,19 @@ func (e *edge) forget() {
 	}
 }
 
-// With PostgreSQL gone, the keys that Redis knows are let in, also those that this edge never saw.
+// While PostgreSQL is down, the keys that Redis holds work, also those that this edge never saw.
 func TestKeysOfRedisOutliveAnOutageOfPostgreSQL(t *testing.T) {
 	t.Parallel()
 	e := prepare(t).run()
 	seen, fresh := e.issue(), e.issue()
 	e.within(2*time.Second, "a new key is good", func() bool { return e.lets(seen) == 200 })
 	e.postgres.set(true)
-	e.within(5*time.Second, "a key that only Redis tells of is good", func() bool { return e.lets(fresh) == 200 })
+	e.within(5*time.Second, "a key that only Redis holds works", func() bool { return e.lets(fresh) == 200 })
 	if status := e.lets(seen); status != 200 {
 		t.Errorf("status %d", status)
 	}
 	if status := e.lets(storekey.NewSecret()); status != 503 {
-		t.Errorf("an unknown key got %d, want 503: nobody can tell", status)
+		t.Errorf("an unknown key got %d, want 503: no store can tell", status)
 	}
 	if status := e.lets("spk_malformed"); status != 401 {
 		t.Errorf("a malformed key got %d", status)
@@ -124,9 +128,12 @@ func TestStartsWithNothingBehindIt(t *testing.T) {
 		t.Errorf("%d %v", status, problem)
 	}
 	e.postgres.set(false)
-	e.within(20*time.Second, "the key is good once PostgreSQL is there", func() bool { return e.lets(secret) == 200 })
-	signal := fmt.Sprintf(`{"signals":[{"signal_id":"sig_1","type":"impression","occurred_at":%q,"decision_id":"dec_x"}]}`, time.Now().UTC().Format(time.RFC3339))
-	if status, answer := e.post(secret, "storefront-signals", signal); status != 202 { // rejected: no store is needed
+	e.within(20*time.Second, "the key is good once PostgreSQL is there",
+		func() bool { return e.lets(secret) == 200 })
+	signal := fmt.Sprintf(`{"signals":[{"signal_id":"sig_1","type":"impression","occurred_at":%q,`+
+		`"decision_id":"dec_x"}]}`, time.Now().UTC().Format(time.RFC3339))
+	// rejected: no store is needed
+	if status, answer := e.post(secret, "storefront-signals", signal); status != 202 {
 		t.Errorf("%d %v", status, answer)
 	}
 }
@@ -143,21 +150,24 @@ func TestEndClosesThePort(t *testing.T) {
 	}
 }
 
-func TestFaultsOfTheConfiguration(t *testing.T) {
+func TestErrorsOfTheConfiguration(t *testing.T) {
 	t.Parallel()
-	_, err := Load([]string{"EDGE_ERRORS_BASE=https://e.example", "EDGE_DATABASE_URL=postgres://u:canary@h/d", "EDGE_REDIS_ADDRS=r:1", "EDGE_KAFKA_BROKERS=k:1",
-		"EDGE_DECISION_KEYS=k1:canary", "EDGE_RATE_PER_KEY=0", "EDGE_RATE_BURST=0", "EDGE_REPLICAS=0", "EDGE_ENGINE_URL=ftp://x", "EDGE_ENGINE_DEADLINE=1h",
+	_, err := Load([]string{"EDGE_ERRORS_BASE=https://e.example",
+		"EDGE_DATABASE_URL=postgres://u:canary@h/d", "EDGE_REDIS_ADDRS=r:1", "EDGE_KAFKA_BROKERS=k:1",
+		"EDGE_DECISION_KEYS=k1:canary", "EDGE_RATE_PER_KEY=0", "EDGE_RATE_BURST=0", "EDGE_REPLICAS=0",
+		"EDGE_ENGINE_URL=ftp://x", "EDGE_ENGINE_DEADLINE=1h",
 		"EDGE_MAX_IN_FLIGHT=0", "EDGE_LISTEN=x"})
 	if err == nil {
 		t.Fatal("no fault")
 	}
-	for _, name := range []string{"ERRORS_BASE", "DECISION_KEYS", "RATE_PER_KEY", "RATE_BURST", "REPLICAS", "ENGINE_URL", "ENGINE_TOKEN", "ENGINE_DEADLINE", "MAX_IN_FLIGHT", "LISTEN"} {
+	for _, name := range []string{"ERRORS_BASE", "DECISION_KEYS", "RATE_PER_KEY", "RATE_BURST", "REPLICAS",
+		"ENGINE_URL", "ENGINE_TOKEN", "ENGINE_DEADLINE", "MAX_IN_FLIGHT", "LISTEN"} {
 		if !strings.Contains(err.Error(), "EDGE_"+name+":") {
 			t.Errorf("EDGE_%s is not named in %v", name, err)
 		}
 	}
 	if strings.Contains(err.Error(), "canary") {
-		t.Errorf("a secret is told: %v", err)
+		t.Errorf("the error shows a secret: %v", err)
 	}
 	_, err = Load([]string{"EDGE_TRUSTED_PROXIES=10.0.0.0/8,nonsense", "EDGE_UNKNOWN=1"})
 	for _, name := range []string{"EDGE_TRUSTED_PROXIES", "EDGE_UNKNOWN", "EDGE_DATABASE_URL"} {
@@ -170,23 +180,28 @@ func TestFaultsOfTheConfiguration(t *testing.T) {
 func TestListsOfTheConfiguration(t *testing.T) {
 	t.Parallel()
 	c := newConfig()
-	env := []string{"EDGE_ERRORS_BASE=https://e.example/", "EDGE_DATABASE_URL=postgres://u@h/d", "EDGE_REDIS_ADDRS=r:1,r:2", "EDGE_KAFKA_BROKERS=k:1",
-		"EDGE_DECISION_KEYS=k1:" + strings.Repeat("AAAA", 11), "EDGE_TRUSTED_PROXIES=10.0.0.0/8,fd00::/8", "EDGE_REPLICAS=4"}
-	if err := settings.LoadFrom(Prefix, &c, env); err != nil {
+	env := []string{"EDGE_ERRORS_BASE=https://e.example/", "EDGE_DATABASE_URL=postgres://u@h/d",
+		"EDGE_REDIS_ADDRS=r:1,r:2", "EDGE_KAFKA_BROKERS=k:1",
+		"EDGE_DECISION_KEYS=k1:" + strings.Repeat("AAAA", 11), "EDGE_TRUSTED_PROXIES=10.0.0.0/8,fd00::/8",
+		"EDGE_REPLICAS=4"}
+	if err := settings.Load(Prefix, &c, env); err != nil {
 		t.Fatal(err)
 	}
-	if len(c.TrustedProxies) != 2 || c.TrustedProxies[1].String() != "fd00::/8" || c.StatementTimeout != 2*time.Second {
+	if len(c.TrustedProxies) != 2 || c.TrustedProxies[1].String() != "fd00::/8" ||
+		c.StatementTimeout != 2*time.Second {
 		t.Errorf("%+v", c)
 	}
-	if l := c.limits(); l.PerKey.PerSecond != 1250 || l.PerKey.Burst != 250 || l.PerAddress.PerSecond != 25 {
+	if l := c.rateLimits(); l.PerKey.PerSecond != 1250 || l.PerKey.Burst != 250 ||
+		l.PerAddress.PerSecond != 25 {
 		t.Errorf("%+v", l)
 	}
 }
 
-// The generated references are those of this build; `make generate` writes them anew.
+// The generated references are those of this build; `make generate` writes them.
 func TestReferences(t *testing.T) {
 	t.Parallel()
-	for file, args := range map[string][]string{"CONFIG.md": {"reference", "config"}, "METRICS.md": {"reference", "metrics"}} {
+	for file, args := range map[string][]string{"CONFIG.md": {"reference", "config"},
+		"METRICS.md": {"reference", "metrics"}} {
 		var out, errs strings.Builder
 		if code := Main(t.Context(), args, nil, &out, &errs); code != exitOK {
 			t.Fatalf("%v: exit %d: %s", args, code, errs.String())
@@ -207,9 +222,12 @@ func TestCommands(t *testing.T) {
 		args []string
 		code int
 		says string
-	}{{[]string{"nonsense"}, exitUsage, "edge [serve]"}, {[]string{"serve"}, exitFailed, "EDGE_DATABASE_URL: is required"}, {nil, exitFailed, "EDGE_KAFKA_BROKERS"}} {
+	}{{[]string{"nonsense"}, exitUsage, "edge [serve]"},
+		{[]string{"serve"}, exitFailed, "EDGE_DATABASE_URL: is required"},
+		{nil, exitFailed, "EDGE_KAFKA_BROKERS"}} {
 		var errs strings.Builder
-		if code := Main(t.Context(), slices.Clone(tc.args), nil, io.Discard, &errs); code != tc.code || !strings.Contains(errs.String(), tc.says) {
+		if code := Main(t.Context(), slices.Clone(tc.args), nil, io.Discard, &errs); code != tc.code ||
+			!strings.Contains(errs.String(), tc.says) {
 			t.Errorf("%v: exit %d: %s", tc.args, code, errs.String())
 		}
 	}

@@ -46,8 +46,9 @@ func Main(ctx context.Context, args, environ []string, out, errs io.Writer) int 
 	return exitOK
 }
 
-// gcPercent is how much the heap may grow between two collections: an edge holds little and makes much garbage, so that the
-// runtime's own 100 would collect several times a second. GOGC overrules it, and near GOMEMLIMIT it counts no more.
+// gcPercent is how much the heap may grow between two collections. An edge holds little and makes much
+// garbage, so the default of 100 would collect several times a second. GOGC overrides it; near GOMEMLIMIT the
+// runtime ignores it.
 const gcPercent = 300
 
 func serve(ctx context.Context, environ []string, logs io.Writer) error {
@@ -59,10 +60,10 @@ func serve(ctx context.Context, environ []string, logs io.Writer) error {
 	if !slices.ContainsFunc(environ, func(v string) bool { return strings.HasPrefix(v, "GOGC=") }) {
 		debug.SetGCPercent(gcPercent)
 	}
-	if limit := service.LeaveHeadroom(); limit > 0 {
+	if limit := service.ApplyMemoryHeadroom(); limit > 0 {
 		log.Info("memory limit", "bytes", limit)
 	}
-	goredis.SetLogger(telemetry.DriverLog{Logger: log, Driver: "redis"}) // one per process, so not New's
+	goredis.SetLogger(telemetry.DriverLog{Logger: log, Driver: "redis"}) // global, so it is not set in New
 	a, err := New(ctx, cfg, log)
 	if err != nil {
 		return err

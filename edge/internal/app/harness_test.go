@@ -23,8 +23,8 @@ import (
 	"storefront.internal/shared/testkit"
 )
 
-// link is a TCP proxy that can be cut: what is open breaks, and what is new is refused.
-type link struct {
+// proxy is a TCP proxy that can be cut: open connections break, and new ones are refused.
+type proxy struct {
 	listener net.Listener
 	target   string
 
@@ -34,13 +34,13 @@ type link struct {
 	work  sync.WaitGroup
 }
 
-func newLink(t *testing.T, target string) *link {
+func newProxy(t *testing.T, target string) *proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &link{listener: l, target: target, conns: map[net.Conn]bool{}}
+	k := &proxy{listener: l, target: target, conns: map[net.Conn]bool{}}
 	k.work.Go(k.accept)
 	t.Cleanup(func() {
 		l.Close()
@@ -50,9 +50,9 @@ func newLink(t *testing.T, target string) *link {
 	return k
 }
 
-func (k *link) addr() string { return k.listener.Addr().String() }
+func (k *proxy) addr() string { return k.listener.Addr().String() }
 
-func (k *link) set(cut bool) {
+func (k *proxy) set(cut bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.cut = cut
@@ -63,7 +63,7 @@ func (k *link) set(cut bool) {
 	}
 }
 
-func (k *link) accept() {
+func (k *proxy) accept() {
 	for {
 		in, err := k.listener.Accept()
 		if err != nil {
@@ -73,7 +73,7 @@ func (k *link) accept() {
 	}
 }
 
-func (k *link) serve(in net.Conn) {
+func (k *proxy) serve(in net.Conn) {
 	defer in.Close()
 	k.mu.Lock()
 	cut := k.cut
@@ -102,15 +102,15 @@ func (k *link) serve(in net.Conn) {
 	k.mu.Unlock()
 }
 
-// edge is a running edge on real stores, each behind a link.
+// edge is a running edge on real stores, each behind a proxy.
 type edge struct {
 	t        *testing.T
 	app      *App
 	cfg      Config
 	owner    *pgxpool.Pool
 	redis    *goredis.Client
-	postgres *link
-	cache    *link
+	postgres *proxy
+	cache    *proxy
 	log      *testkit.Log
 	stop     context.CancelFunc
 	ended    chan error
@@ -125,14 +125,18 @@ func prepare(t *testing.T) *edge {
 		t.Fatal(err)
 	}
 	redisAddr, prefix := testkit.Redis(t)
-	e := &edge{t: t, owner: testkit.Pool(t, database), redis: goredis.NewClient(&goredis.Options{Addr: redisAddr}), log: &testkit.Log{},
-		postgres: newLink(t, u.Host), cache: newLink(t, redisAddr)}
+	e := &edge{t: t, owner: testkit.Pool(t, database),
+		redis: goredis.NewClient(&goredis.Options{Addr: redisAddr}), log: &testkit.Log{},
+		postgres: newProxy(t, u.Host), cache: newProxy(t, redisAddr)}
 	t.Cleanup(func() { _ = e.redis.Close() })
 	u.Host = e.postgres.addr()
 	e.cfg = newConfig()
-	env := []string{"EDGE_LISTEN=127.0.0.1:0", "EDGE_ADMIN_LISTEN=127.0.0.1:0", "EDGE_ERRORS_BASE=https://errors.example/", "EDGE_DATABASE_URL=" + u.String(),
-		"EDGE_REDIS_ADDRS=" + e.cache.addr(), "EDGE_REDIS_PREFIX=" + prefix, "EDGE_KAFKA_BROKERS=" + strings.Join(testkit.Kafka(t), ","),
-		"EDGE_DECISION_KEYS=k1:" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32)), "EDGE_DRAIN_DELAY=0s", "EDGE_LOG_LEVEL=DEBUG", "EDGE_LOG_SAMPLE=1"}
+	env := []string{"EDGE_LISTEN=127.0.0.1:0", "EDGE_ADMIN_LISTEN=127.0.0.1:0",
+		"EDGE_ERRORS_BASE=https://errors.example/", "EDGE_DATABASE_URL=" + u.String(),
+		"EDGE_REDIS_ADDRS=" + e.cache.addr(), "EDGE_REDIS_PREFIX=" + prefix, "EDGE_KAFKA_BROKERS=" +
+			strings.Join(testkit.Kafka(t), ","),
+		"EDGE_DECISION_KEYS=k1:" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32)),
+		"EDGE_DRAIN_DELAY=0s", "EDGE_LOG_LEVEL=DEBUG", "EDGE_LOG_SAMPLE=1"}
 	if e.cfg, err = Load(env); err != nil {
 		t.Fatal(err)
 	}
@@ -143,18 +147,20 @@ func prepare(t *testing.T) *edge {
 func (e *edge) run() *edge {
 	e.t.Helper()
 	var err error
-	if e.app, err = New(e.t.Context(), e.cfg, slog.New(slog.NewJSONHandler(e.log, &slog.HandlerOptions{Level: slog.LevelDebug}))); err != nil {
+	if e.app, err = New(e.t.Context(), e.cfg,
+		slog.New(slog.NewJSONHandler(e.log, &slog.HandlerOptions{Level: slog.LevelDebug}))); err != nil {
 		e.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	e.stop, e.ended = cancel, make(chan error, 1)
 	go func() { e.ended <- e.app.Run(ctx) }()
 	e.t.Cleanup(func() { e.end() })
-	e.within(20*time.Second, "the edge is ready", func() bool { return e.get(e.app.AdminAddr(), "/readyz") == http.StatusOK })
+	e.within(20*time.Second, "the edge is ready",
+		func() bool { return e.get(e.app.AdminAddr(), "/readyz") == http.StatusOK })
 	return e
 }
 
-// end stops the edge, once, and expects that it ends in order.
+// end stops the edge, once, and expects no error.
 func (e *edge) end() {
 	if e.stop == nil {
 		return
@@ -189,7 +195,8 @@ func (e *edge) get(addr, path string) int {
 // post sends a body with the key, and reads the answer into a map.
 func (e *edge) post(secret, operation, body string) (status int, answer map[string]any) {
 	e.t.Helper()
-	req, err := http.NewRequestWithContext(e.t.Context(), "POST", "http://"+e.app.PublicAddr()+"/v1/connections/con_1/"+operation, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(e.t.Context(), "POST", "http://"+e.app.PublicAddr()+
+		"/v1/connections/con_1/"+operation, strings.NewReader(body))
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -206,7 +213,7 @@ func (e *edge) post(secret, operation, body string) (status int, answer map[stri
 	return resp.StatusCode, answer
 }
 
-// lets reports the status of a recommendation request with the key: 200 when it opens the connection.
+// lets returns the status of a recommendation request with the key: 200 when it opens the connection.
 func (e *edge) lets(secret string) int {
 	status, _ := e.post(secret, "recommendations", `{"placement":"home"}`)
 	return status
@@ -218,9 +225,12 @@ func (e *edge) issue() (secret string) {
 	secret = storekey.NewSecret()
 	d := storekey.Digest([]byte(secret))
 	id := "key_" + secret[4:12]
-	e.exec(`INSERT INTO control.connections (connection_id, store_id, provider, external_store_id) VALUES ('con_1', 'str_1', 'custom', '1') ON CONFLICT DO NOTHING`)
-	e.exec(`INSERT INTO control.api_keys (api_key_id, connection_id, digest, scopes) VALUES ($1, 'con_1', $2, '{catalog:read,recommendations:read,signals:write}')`, id, d[:])
-	grant := fmt.Sprintf(`{"api_key_id":%q,"connection_id":"con_1","store_id":"str_1","scopes":["catalog:read","recommendations:read","signals:write"]}`, id)
+	e.exec(`INSERT INTO control.connections (connection_id, store_id, provider, external_store_id) VALUES ` +
+		`('con_1', 'str_1', 'custom', '1') ON CONFLICT DO NOTHING`)
+	e.exec(`INSERT INTO control.api_keys (api_key_id, connection_id, digest, scopes) VALUES ($1, 'con_1', `+
+		`$2, '{catalog:read,recommendations:read,signals:write}')`, id, d[:])
+	grant := fmt.Sprintf(`{"api_key_id":%q,"connection_id":"con_1","store_id":"str_1",`+
+		`"scopes":["catalog:read","recommendations:read","signals:write"]}`, id)
 	e.publish(d, grant)
 	return secret
 }
@@ -239,10 +249,12 @@ func (e *edge) revoke(secret string, push bool) {
 func (e *edge) publish(d [32]byte, record string) {
 	e.t.Helper()
 	var version int64
-	if err := e.owner.QueryRow(e.t.Context(), `UPDATE control.key_version SET version = version + 1 RETURNING version`).Scan(&version); err != nil {
+	if err := e.owner.QueryRow(e.t.Context(),
+		`UPDATE control.key_version SET version = version + 1 RETURNING version`).Scan(&version); err != nil {
 		e.t.Fatal(err)
 	}
-	for name, value := range map[string]any{storekey.RecordName("", d): record, storekey.VersionName(""): version} {
+	for name, value := range map[string]any{storekey.RecordName("", d): record,
+		storekey.VersionName(""): version} {
 		if err := e.redis.Set(e.t.Context(), e.cfg.RedisPrefix+name, value, time.Hour).Err(); err != nil {
 			e.t.Fatal(err)
 		}

@@ -23,16 +23,19 @@ func (e *edge) refresh(item ident.ItemID, revision int64, push bool) {
 	e.exec(`INSERT INTO control.aggregates (connection_id, item_id, refresh_revision, document, body, sellable) VALUES ('con_1', $1, $2, $3, $3, true)
 		ON CONFLICT (connection_id, item_id) DO UPDATE SET refresh_revision = $2, body = $3, refreshed_at = now()`, item, revision, []byte(body))
 	if push {
-		if err := e.redis.Set(e.t.Context(), e.cfg.RedisPrefix+"item:con_1:"+string(item), fmt.Sprintf("%d\n%s", revision, body), time.Hour).Err(); err != nil {
+		if err := e.redis.Set(e.t.Context(), e.cfg.RedisPrefix+"item:con_1:"+string(item),
+			fmt.Sprintf("%d\n%s", revision, body), time.Hour).Err(); err != nil {
 			e.t.Fatal(err)
 		}
-		e.redis.Publish(e.t.Context(), e.cfg.RedisPrefix+"items:changed", fmt.Sprintf("con_1 %s %d", item, revision))
+		e.redis.Publish(e.t.Context(), e.cfg.RedisPrefix+"items:changed",
+			fmt.Sprintf("con_1 %s %d", item, revision))
 	}
 }
 
 // item reads an item and returns the status and its refresh_revision.
 func (e *edge) item(secret string, item ident.ItemID) (status int, revision int64, err error) {
-	req, err := http.NewRequestWithContext(context.Background(), "GET", "http://"+e.app.PublicAddr()+"/v1/catalog/items/"+string(item), nil)
+	req, err := http.NewRequestWithContext(context.Background(), "GET", "http://"+e.app.PublicAddr()+
+		"/v1/catalog/items/"+string(item), nil)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -59,11 +62,12 @@ func (e *edge) wantItem(secret string, item ident.ItemID, status int, revision i
 	}
 }
 
-// readable runs an edge that may be asked without pause.
+// readable runs an edge without rate limits that matter.
 func readable(t *testing.T, ttl time.Duration) *edge {
 	t.Helper()
 	e := prepare(t)
-	e.cfg.ItemTTL, e.cfg.LogSample, e.cfg.RatePerKey, e.cfg.RatePerAddress, e.cfg.RateBurst = ttl, 0, 1e6, 1e6, 1_000_000
+	e.cfg.ItemTTL, e.cfg.LogSample, e.cfg.RatePerKey, e.cfg.RatePerAddress, e.cfg.RateBurst = ttl, 0, 1e6,
+		1e6, 1_000_000
 	return e.run()
 }
 
@@ -76,7 +80,8 @@ func TestItemsAreReadAndChange(t *testing.T) {
 	e.wantItem(secret, "itm_1", 200, 1)
 	e.wantItem(secret, "itm_2", 404, 0)
 	e.within(5*time.Second, "the edge listens for hints", func() bool {
-		return e.redis.PubSubNumSub(t.Context(), e.cfg.RedisPrefix+"items:changed").Val()[e.cfg.RedisPrefix+"items:changed"] == 1
+		return e.redis.PubSubNumSub(t.Context(), e.cfg.RedisPrefix+"items:changed").Val()[e.cfg.RedisPrefix+
+			"items:changed"] == 1
 	})
 	for revision := int64(2); revision < 12; revision++ {
 		e.refresh("itm_1", revision, true)
@@ -85,12 +90,13 @@ func TestItemsAreReadAndChange(t *testing.T) {
 			return got == revision
 		})
 	}
-	e.exec(`INSERT INTO control.aggregates (connection_id, item_id, refresh_revision, document, body, sellable) VALUES ('con_2', 'itm_3', 1, '{}', '{}', true)`)
+	e.exec(`INSERT INTO control.aggregates (connection_id, item_id, refresh_revision, document, body, ` +
+		`sellable) VALUES ('con_2', 'itm_3', 1, '{}', '{}', true)`)
 	e.wantItem(secret, "itm_3", 404, 0)
 }
 
-// Readers of a few items while Redis is cut off and comes back, and items change all the time: no error, and no edge
-// answers an older revision after a newer one.
+// Items are read and changed while Redis is cut off and comes back: no read fails, and no edge answers an
+// older revision after a newer one.
 func TestRedisCutOffUnderReads(t *testing.T) {
 	t.Parallel()
 	e := readable(t, time.Second)
@@ -150,7 +156,7 @@ func TestPostgreSQLCutOffUnderReads(t *testing.T) {
 	e.wantItem(secret, "itm_2", 200, 5)
 	e.wantItem(secret, "itm_3", 503, 0)
 	e.cache.set(true)
-	end := time.Now().Add(3 * time.Second) // past the life of the copy
+	end := time.Now().Add(3 * time.Second) // past the TTL of the copy
 	e.within(10*time.Second, "the copy serves past its life", func() bool {
 		e.wantItem(secret, "itm_1", 200, 1)
 		return time.Now().After(end)
@@ -163,11 +169,13 @@ func TestPostgreSQLCutOffUnderReads(t *testing.T) {
 	})
 }
 
-// Without an engine a recommendation is the connection's sellable items; of an engine's items the connection's stay.
+// Without an engine a recommendation is the connection's sellable items; of the engine's items, those of the
+// connection stay.
 func TestRecommendationsAreOfTheCatalog(t *testing.T) {
 	t.Parallel()
 	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, `{"items":[{"item_id":"itm_other"},{"item_id":"itm_2"},{"item_id":"itm_never"}]}`)
+		_, _ = io.WriteString(w,
+			`{"items":[{"item_id":"itm_other"},{"item_id":"itm_2"},{"item_id":"itm_never"}]}`)
 	}))
 	defer engine.Close()
 	for source, url := range map[string]string{"fallback": "", "engine": engine.URL} {
@@ -177,13 +185,17 @@ func TestRecommendationsAreOfTheCatalog(t *testing.T) {
 		secret := e.issue()
 		e.refresh("itm_1", 1, false)
 		e.refresh("itm_2", 1, false)
-		e.exec(`INSERT INTO control.aggregates (connection_id, item_id, refresh_revision, document, body, sellable) VALUES ('con_2', 'itm_other', 1, '{}', '{}', true)`)
+		e.exec(`INSERT INTO control.aggregates (connection_id, item_id, refresh_revision, document, body, ` +
+			`sellable) VALUES ('con_2', 'itm_other', 1, '{}', '{}', true)`)
 		e.within(10*time.Second, "the recommendation is of the catalog", func() bool {
 			status, answer := e.post(secret, "recommendations", `{"placement":"home"}`)
 			if status != 200 || answer["source"] != source {
 				t.Fatalf("%d %v", status, answer)
 			}
-			want := map[string]string{"fallback": "[map[item_id:itm_2 position:0] map[item_id:itm_1 position:1]]", "engine": "[map[item_id:itm_2 position:0]]"}
+			want := map[string]string{
+				"fallback": "[map[item_id:itm_2 position:0] map[item_id:itm_1 position:1]]",
+				"engine":   "[map[item_id:itm_2 position:0]]",
+			}
 			return fmt.Sprint(answer["items"]) == want[source]
 		})
 		e.end()

@@ -12,7 +12,8 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	http.DefaultClient.CloseIdleConnections()
 	if code == 0 {
-		if err := goleak.Find( // goroutines of fasthttp: one per process, and one per server that ends ten seconds late
+		// goroutines of fasthttp: one per process, and one per server that ends ten seconds late
+		if err := goleak.Find(
 			goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
 			goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
 		); err != nil {

@@ -15,13 +15,15 @@ import (
 func ConfigReference() string {
 	c := newConfig()
 	return "# Configuration of edge\n\nMade by `edge reference config`; a test fails when it is stale.\n" +
-		"An empty value counts as absent, and a variable that starts with `" + Prefix + "_` and is not named here is a fault.\n\n" +
+		"An empty value counts as absent. A variable that starts with `" + Prefix +
+		"_` and is not named here is an error.\n\n" +
 		settings.Reference(Prefix, &c)
 }
 
 // MetricsReference is the text of METRICS.md.
 func MetricsReference() string {
-	return "# Metrics of edge\n\nMade by `edge reference metrics`; a test fails when it is stale. The Go runtime's and the process's own are left out.\n\n" +
+	return "# Metrics of edge\n\nMade by `edge reference metrics`; a test fails when it is stale. " +
+		"The Go runtime's and the process's own are left out.\n\n" +
 		telemetry.MetricsReference(registerMetrics)
 }
 

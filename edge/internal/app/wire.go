@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"log/slog"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -18,88 +19,141 @@ import (
 	"storefront.internal/edge/internal/ratelimit"
 	"storefront.internal/edge/internal/recommend"
 	"storefront.internal/edge/internal/redis"
-	"storefront.internal/shared/crashpoint"
+	"storefront.internal/edge/internal/redisbatch"
+	"storefront.internal/shared/clock"
 	"storefront.internal/shared/ident/decisionid"
-	"storefront.internal/shared/pools"
+	"storefront.internal/shared/pg"
+	"storefront.internal/shared/poolmetrics"
 	"storefront.internal/shared/problem"
+	"storefront.internal/shared/settings"
 	"storefront.internal/shared/stream"
 	"storefront.internal/shared/tracing"
 )
 
-// backends are the clients of what stands behind the edge. None has connected yet.
+// backends are the clients of the stores. They connect at first use.
 type backends struct {
-	pool    *pgxpool.Pool // look-ups
-	poll    *pgxpool.Pool // the key version
-	catalog *pgxpool.Pool // items
-	redis   goredis.UniversalClient
-	kafka   stream.Security
-	tracing *tracing.Tracing // nil: none
+	pool        *pgxpool.Pool // keys and the ledger
+	pollPool    *pgxpool.Pool // the key version, which must not wait behind look-ups
+	catalogPool *pgxpool.Pool // items
+	redis       goredis.UniversalClient
+	kafka       stream.Security
+	tracing     *tracing.Tracing // nil: none
 }
 
-// parts are what the edge is made of.
+// openPools opens all pools of PostgreSQL, or none.
+func (b *backends) openPools(ctx context.Context, s settings.Postgres) (err error) {
+	for _, p := range []struct {
+		pool  **pgxpool.Pool
+		name  string
+		conns int32
+	}{
+		{&b.pool, "storefront-edge", s.MaxConns},
+		{&b.pollPool, "storefront-edge-poll", 1},
+		{&b.catalogPool, "storefront-edge-catalog", maxCatalogConns},
+	} {
+		own := s
+		own.MaxConns = min(s.MaxConns, p.conns)
+		if *p.pool, err = pg.Open(ctx, own, p.name); err != nil {
+			b.closePools()
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *backends) closePools() {
+	for _, pool := range []*pgxpool.Pool{b.catalogPool, b.pollPool, b.pool} {
+		if pool != nil {
+			pool.Close()
+		}
+	}
+}
+
+// parts are what the edge consists of.
 type parts struct {
-	gate      *access.Gate
-	cache     *redis.Keys
-	claims    *redis.Pipeline
-	copies    *redis.Pipeline // of items
-	topics    *kafka.Topics
-	signals   *stream.Producer
-	records   *stream.Producer
-	decisions *kafka.Decisions
-	intake    *intake.Service
-	shared    *redis.Items
-	items     *itemread.Service
-	engine    *engine.Client // nil when none is configured
-	public    *httpapi.Server
+	keyResolver      *access.KeyResolver
+	keyCache         *redis.Keys
+	claimBatcher     *redisbatch.Batcher
+	itemBatcher      *redisbatch.Batcher
+	topics           *kafka.Topics
+	signalProducer   *stream.Producer
+	decisionProducer *stream.Producer
+	decisionRecorder *kafka.Decisions
+	intake           *intake.Service
+	itemCache        *redis.Items
+	items            *itemread.Service
+	engine           *engine.Client // nil when none is configured
+	server           *httpapi.Server
 }
 
-// flights is how many pipelines are under way at once: of claims, and of items.
-const flights = 2
+// batcherConns is how many connections each batcher uses, for claims and for items.
+const batcherConns = 2
 
-// maxCatalogConns is how many look-ups of items PostgreSQL gets at once.
+// maxCatalogConns bounds the look-ups of items in PostgreSQL that are in flight.
 const maxCatalogConns = 8
 
 // wire puts the parts together. It connects to nothing and starts nothing.
-func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Registerer, log *slog.Logger) parts {
-	var p parts
-	p.cache = redis.NewKeys(b.redis, cfg.RedisPrefix)
-	p.gate = access.New(access.Config{Store: postgres.NewKeys(b.pool, b.poll), Cache: p.cache, Now: crashpoint.Now, Logger: log, Metrics: access.NewMetrics(r)})
-	p.gate.Watch(r)
-	p.topics = &kafka.Topics{Settings: cfg.Kafka, Security: b.kafka, Names: []string{cfg.SignalsTopic, cfg.DecisionsTopic}, Logger: log}
-	p.signals = producer(cfg, b.kafka, cfg.SignalsTopic, r)
-	p.records = producer(cfg, b.kafka, cfg.DecisionsTopic, r)
-	p.decisions = kafka.NewDecisions(p.records, log, r)
-	p.claims, p.copies = redis.NewPipeline(b.redis, flights), redis.NewPipeline(b.redis, flights)
-	p.intake = intake.New(intake.Config{
-		Claims:   redis.NewClaims(p.claims, cfg.RedisPrefix, len(cfg.RedisAddrs) > 1),
-		Producer: p.signals, Ledger: postgres.NewLedger(b.pool), Decisions: keyring, Metrics: intake.NewMetrics(r), Logger: log, Now: crashpoint.Now,
+func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Registerer,
+	log *slog.Logger) (p parts) {
+	p.keyCache = redis.NewKeys(b.redis, cfg.RedisPrefix)
+	p.keyResolver = access.New(access.Config{
+		Store: postgres.NewKeys(b.pool, b.pollPool), Cache: p.keyCache,
+		Now: clock.Now, Logger: log, Metrics: access.NewMetrics(r),
 	})
-	stored := postgres.NewItems(b.catalog)
-	p.shared = redis.NewItems(b.redis, p.copies, cfg.RedisPrefix)
-	p.items = itemread.New(itemread.Config{Store: stored, Cache: p.shared, Misses: ratelimit.New(cfg.misses()), Now: crashpoint.Now, Logger: log,
-		Metrics: itemread.NewMetrics(r), TTL: cfg.ItemTTL, MaxBytes: cfg.ItemMemoryBytes, MaxLookups: maxCatalogConns})
+	p.keyResolver.Watch(r)
+	p.topics = &kafka.Topics{Settings: cfg.Kafka, Security: b.kafka,
+		Names: []string{cfg.SignalsTopic, cfg.DecisionsTopic}, Logger: log}
+	p.signalProducer = producer(cfg, b.kafka, cfg.SignalsTopic, r)
+	p.decisionProducer = producer(cfg, b.kafka, cfg.DecisionsTopic, r)
+	p.decisionRecorder = kafka.NewDecisions(p.decisionProducer, log, r)
+	p.claimBatcher = redisbatch.NewBatcher(b.redis, batcherConns, redisbatch.Timeout)
+	p.itemBatcher = redisbatch.NewBatcher(b.redis, batcherConns, redisbatch.Timeout)
+	p.intake = intake.New(intake.Config{
+		Claims:   redis.NewClaims(p.claimBatcher, cfg.RedisPrefix, len(cfg.RedisAddrs) > 1),
+		Producer: p.signalProducer, Ledger: postgres.NewLedger(b.pool), Decisions: keyring,
+		Now: clock.Now, Logger: log, Metrics: intake.NewMetrics(r),
+	})
+	items := postgres.NewItems(b.catalogPool)
+	p.itemCache = redis.NewItems(b.redis, p.itemBatcher, cfg.RedisPrefix)
+	p.items = itemread.New(itemread.Config{
+		Store: items, Cache: p.itemCache, Misses: ratelimit.New(cfg.misses()),
+		TTL: cfg.ItemTTL, MaxBytes: cfg.ItemMemoryBytes, MaxLookups: maxCatalogConns,
+		Now: clock.Now, Logger: log, Metrics: itemread.NewMetrics(r),
+	})
 	p.items.Watch(r)
-	recommendations := recommend.Config{Fallback: recommend.NewSellables(stored, crashpoint.Now), Catalog: p.items, Minter: keyring, Recorder: p.decisions, Metrics: recommend.NewMetrics(r), Logger: log, Now: crashpoint.Now,
-		Deadline: cfg.EngineDeadline}
+	recommendConfig := recommend.Config{
+		Fallback: recommend.NewSellableItems(items, clock.Now), Catalog: p.items, Minter: keyring,
+		Recorder: p.decisionRecorder, Deadline: cfg.EngineDeadline,
+		Now: clock.Now, Logger: log, Metrics: recommend.NewMetrics(r),
+	}
 	if cfg.EngineURL != "" { // a nil *Client in the interface would count as an engine
 		p.engine = engine.New(cfg.EngineURL, cfg.EngineToken)
-		recommendations.Engine = p.engine
+		recommendConfig.Engine = p.engine
 	}
-	service := recommend.New(recommendations)
-	service.Watch(r)
-	p.public = httpapi.New(httpapi.Config{
-		Keys: p.gate, Signals: p.intake, Recommendations: service, Items: p.items, Limiter: ratelimit.New(cfg.limits()),
-		Problems: problem.New(cfg.ErrorsBase), Metrics: httpapi.NewMetrics(r), Logger: log, Tracing: b.tracing, Now: crashpoint.Now,
-		TrustedProxies: cfg.TrustedProxies, Beacon: cfg.Beacon, LogSample: cfg.LogSample, ItemTTL: cfg.ItemTTL, Failures: cfg.failures(),
-		Work:  overload.Config{MaxInFlight: cfg.MaxInFlight, MaxBytes: cfg.MaxBodyBytes, Patience: cfg.MaxWait},
-		Reads: overload.Config{MaxInFlight: cfg.MaxReads, Patience: cfg.MaxWait},
+	recommendations := recommend.New(recommendConfig)
+	recommendations.Watch(r)
+	p.server = httpapi.New(httpapi.Config{
+		Keys: p.keyResolver, Signals: p.intake, Recommendations: recommendations, Items: p.items,
+		RateLimiter: ratelimit.New(cfg.rateLimits()), Problems: problem.New(cfg.ErrorsBase),
+		Tracing: b.tracing,
+		Now:     clock.Now, Logger: log, Metrics: httpapi.NewMetrics(r),
+		TrustedProxies: cfg.TrustedProxies, Beacon: cfg.Beacon, LogSample: cfg.LogSample,
+		ItemTTL:        cfg.ItemTTL,
+		MaxBodyBytes:   cfg.MaxBodyBytes,
+		MaxConnections: cfg.MaxConnections, MaxConnectionsPerAddress: cfg.MaxConnectionsPerAddress,
+		AuthFailures: cfg.authFailures(),
+		WorkLimits: overload.Config{MaxInFlight: cfg.MaxInFlight, MaxBytes: cfg.MaxBodyBytes,
+			MaxWait: cfg.MaxWait},
+		ReadLimits: overload.Config{MaxInFlight: cfg.MaxReads, MaxWait: cfg.MaxWait},
 	})
-	p.public.Watch(r)
-	r.MustRegister(pools.NewRedis(b.redis),
-		pools.NewPostgres("edge-poll", map[string]*pgxpool.Pool{"edge": b.pool, "edge-poll": b.poll, "edge-catalog": b.catalog}))
+	p.server.Watch(r)
+	pools := map[string]*pgxpool.Pool{"edge": b.pool, "edge-poll": b.pollPool, "edge-catalog": b.catalogPool}
+	r.MustRegister(poolmetrics.NewRedis(b.redis), poolmetrics.NewPostgres("edge-poll", pools))
 	return p
 }
 
 func producer(cfg Config, security stream.Security, topic string, r prometheus.Registerer) *stream.Producer {
-	return stream.NewProducer(stream.ProducerConfig{Brokers: cfg.KafkaBrokers, Security: security, Topic: topic, ClientID: "storefront-edge", Compression: stream.Codec(cfg.Compression), Registerer: r})
+	return stream.NewProducer(stream.ProducerConfig{Brokers: cfg.KafkaBrokers, Security: security,
+		Topic:    topic,
+		ClientID: "storefront-edge", Compression: stream.Codec(cfg.Compression), Registerer: r})
 }

@@ -1,7 +1,9 @@
-// Package deadline owns the context of work that usually ends before anybody waits for its end: the timer, and the place
-// among its parent's children, are made when somebody asks for Done. A request that is answered from memory, or by calls
-// that end by themselves, never has them. It refuses to be a general context: whoever makes one ends it, before the end
-// of the one that it was made of.
+// Package deadline owns a context with a deadline whose timer starts only when Done is called. Most requests
+// end without that: they are answered from memory, or by calls that have timeouts of their own. For those it
+// takes a fifth of the time of context.WithDeadline (BenchmarkContext), which is a twentieth of what reading
+// an item from memory costs.
+//
+// It is no general context: end it, and before the end of its parent.
 package deadline
 
 import (
@@ -10,13 +12,13 @@ import (
 	"time"
 )
 
-// Context ends with its deadline, with its parent, or by End.
+// Context ends at its deadline, with its parent, or by End.
 type Context struct {
-	parent context.Context //nolint:containedctx // what it is a context of
+	parent context.Context
 	at     time.Time
 
 	mu     sync.Mutex
-	real   context.Context //nolint:containedctx // nil until it is needed
+	real   context.Context // nil until Done is called
 	cancel context.CancelFunc
 	ended  bool
 }
@@ -29,10 +31,17 @@ func New(parent context.Context, at time.Time) *Context {
 	return &Context{parent: parent, at: at}
 }
 
+// WithTimeout is context.WithTimeout.
+func WithTimeout(parent context.Context, timeout time.Duration) (ctx *Context, end func()) {
+	c := New(parent, time.Now().Add(timeout))
+	return c, c.End
+}
+
 // Deadline implements context.Context.
 func (c *Context) Deadline() (time.Time, bool) { return c.at, true }
 
-// Done implements context.Context. Of a Context in a Context only the inner one gets a timer: it ends first.
+// Done implements context.Context. When a Context is the parent of another one, only the inner one gets a
+// timer, as it ends first.
 func (c *Context) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,7 +75,7 @@ func (c *Context) Err() error {
 	return nil
 }
 
-// Value implements context.Context. Package context finds the real one by it.
+// Value implements context.Context. Package context finds the real context by it.
 func (c *Context) Value(key any) any {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,7 +12,8 @@ func TestIsAContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // a goroutine left behind would fail the bubble
 		type name struct{}
-		for how, want := range map[string]error{"deadline": context.DeadlineExceeded, "server": context.Canceled, "ended": context.Canceled} {
+		for how, want := range map[string]error{"deadline": context.DeadlineExceeded,
+			"server": context.Canceled, "ended": context.Canceled} {
 			for _, waited := range []bool{false, true} {
 				base, stop := context.WithCancel(context.WithValue(context.Background(), name{}, how))
 				c := New(base, time.Now().Add(time.Second))
@@ -22,7 +23,8 @@ func TestIsAContext(t *testing.T) {
 				child, cancel := context.WithCancel(context.Background())
 				if waited {
 					child, cancel = context.WithTimeout(c, time.Minute)
-					if d, ok := c.Deadline(); !ok || child.Err() != nil || c.Value(name{}) != how || child.Value(name{}) != how || time.Until(d) != time.Second {
+					if d, ok := c.Deadline(); !ok || child.Err() != nil || c.Value(name{}) != how ||
+						child.Value(name{}) != how || time.Until(d) != time.Second {
 						t.Errorf("%s: child %v", how, child.Err())
 					}
 				}
@@ -47,7 +49,8 @@ func TestIsAContext(t *testing.T) {
 	})
 }
 
-// TestNested: the inner one ends by its own deadline or its parent's, whichever is first, and with their root.
+// TestNested: an inner Context ends by its own deadline or its parent's, whichever is first, and with their
+// root.
 func TestNested(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -55,7 +58,7 @@ func TestNested(t *testing.T) {
 		outer := New(base, time.Now().Add(2*time.Second))
 		inner, late := New(outer, time.Now().Add(time.Second)), New(outer, time.Now().Add(time.Minute))
 		if at, _ := late.Deadline(); time.Until(at) != 2*time.Second {
-			t.Errorf("an end behind its parent's: %v", time.Until(at))
+			t.Errorf("it ends after its parent: %v", time.Until(at))
 		}
 		<-inner.Done()
 		if !errors.Is(inner.Err(), context.DeadlineExceeded) || outer.Err() != nil || late.Err() != nil {

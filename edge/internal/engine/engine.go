@@ -1,6 +1,6 @@
-// Package engine owns the edge's call to the engine: POST {engine}/v1/recommendations (contract, section 4). It
-// refuses redirects, proxies of the environment, replies without bound, and anything in a reply that is not of the
-// form that we promise storefronts. It never logs or tells what a reply held.
+// Package engine owns the edge's call to the engine: POST {engine}/v1/recommendations. It follows no
+// redirects, uses no proxy of the environment, bounds the reply, and keeps of it only what has the form that
+// storefronts are promised. Nothing of a reply appears in logs or errors.
 package engine
 
 import (
@@ -20,7 +20,7 @@ import (
 	"storefront.internal/shared/settings"
 )
 
-// The bounds of a reply.
+// Limits of a reply.
 const (
 	maxReply     = 256 << 10
 	maxEngineIDs = 4 << 10
@@ -48,22 +48,24 @@ func New(baseURL string, token settings.Secret) *Client {
 		DisableCompression:    true,
 		ForceAttemptHTTP2:     true,
 	}
-	return &Client{url: strings.TrimRight(baseURL, "/") + "/v1/recommendations", token: token, http: &http.Client{Transport: transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	return &Client{url: strings.TrimRight(baseURL, "/") + "/v1/recommendations", token: token,
+		http: &http.Client{Transport: transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// Close gives the idle connections back.
+// Close closes the idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Recommend implements recommend.Engine.
-func (c *Client) Recommend(ctx context.Context, q *recommend.Question) (recommend.Proposal, error) {
+func (c *Client) Recommend(ctx context.Context,
+	q *recommend.EngineRequest) (recommend.EngineResponse, error) {
 	body, err := json.Marshal(q)
 	if err != nil {
-		return recommend.Proposal{}, fmt.Errorf("encode question: %w", err)
+		return recommend.EngineResponse{}, fmt.Errorf("encode engine request: %w", err)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
-		return recommend.Proposal{}, errors.New("engine: URL cannot be used")
+		return recommend.EngineResponse{}, errors.New("engine: the URL is malformed")
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
@@ -75,17 +77,17 @@ func (c *Client) Recommend(ctx context.Context, q *recommend.Question) (recommen
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return recommend.Proposal{}, fmt.Errorf("engine: %w", err)
+		return recommend.EngineResponse{}, fmt.Errorf("engine: %w", err)
 	}
 	defer resp.Body.Close()
 	reply, err := io.ReadAll(io.LimitReader(resp.Body, maxReply+1))
 	switch {
 	case err != nil:
-		return recommend.Proposal{}, fmt.Errorf("engine: read reply: %w", err)
+		return recommend.EngineResponse{}, fmt.Errorf("engine: read reply: %w", err)
 	case resp.StatusCode != http.StatusOK:
-		return recommend.Proposal{}, fmt.Errorf("engine: status %d", resp.StatusCode)
+		return recommend.EngineResponse{}, fmt.Errorf("engine: status %d", resp.StatusCode)
 	case len(reply) > maxReply:
-		return recommend.Proposal{}, errors.New("engine: reply too large")
+		return recommend.EngineResponse{}, errors.New("engine: the reply is too large")
 	}
 	return decode(reply)
 }
@@ -98,30 +100,29 @@ type replyJSON struct {
 	EngineIDs json.RawMessage `json:"engine_ids"`
 }
 
-// decode keeps the items of the right form, in their order. The engine's own ids are kept as they are when they are an
-// object that every reader and PostgreSQL can take, and left out otherwise.
-func decode(reply []byte) (recommend.Proposal, error) {
+// decode returns the well-formed items, in their order, and the engine's own ids.
+func decode(reply []byte) (recommend.EngineResponse, error) {
 	var in replyJSON
 	if json.Unmarshal(reply, &in) != nil || in.Items == nil {
-		return recommend.Proposal{}, errors.New("engine: reply is not understood")
+		return recommend.EngineResponse{}, errors.New("engine: the reply is malformed")
 	}
-	var p recommend.Proposal
+	var p recommend.EngineResponse
 	for _, item := range in.Items[:min(len(in.Items), maxItems)] {
 		if !ident.Valid(ident.Item, item.ItemID) {
 			continue
 		}
-		pick := recommend.Pick{ItemID: ident.ItemID(item.ItemID)}
+		pick := recommend.Item{ItemID: ident.ItemID(item.ItemID)}
 		if ident.Valid(ident.Variant, item.VariantID) {
 			pick.VariantID = ident.VariantID(item.VariantID)
 		}
-		p.Picks = append(p.Picks, pick)
+		p.Items = append(p.Items, pick)
 	}
 	p.EngineIDs = engineIDs(in.EngineIDs)
 	return p, nil
 }
 
-// engineIDs writes the object anew, so that what travels on is compact, valid UTF-8 and without doubled names; NUL,
-// which PostgreSQL cannot store, drops it.
+// engineIDs returns the engine's own ids, an object, as compact JSON without duplicate names; nil when they
+// are no object, too large, or hold a NUL, which PostgreSQL cannot store.
 func engineIDs(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || raw[0] != '{' || bytes.Contains(raw, []byte(`\u0000`)) {
 		return nil

@@ -15,18 +15,18 @@ const (
 	maxAuditReferer = 2048
 )
 
-// audit copies what is stored of a request (spec.md "Signal", rule 4). Header bytes may be anything; what is copied is
-// UTF-8 without NUL, since PostgreSQL stores nothing else.
-func (x *exchange) audit() signal.Audit {
-	h := &x.ctx.Request.Header
+// audit copies what is stored of a request with its signals. Header bytes may be anything; the copies are
+// UTF-8 without NUL, because PostgreSQL stores nothing else.
+func (rc *requestContext) audit() signal.Audit {
+	h := &rc.ctx.Request.Header
 	a := signal.Audit{
 		UserAgent:      auditValue(h.UserAgent(), maxAuditValue),
 		AcceptLanguage: auditValue(h.Peek(fasthttp.HeaderAcceptLanguage), maxAuditValue),
 		Origin:         auditValue(h.Peek(fasthttp.HeaderOrigin), maxAuditValue),
 		Referer:        auditValue(h.Peek(fasthttp.HeaderReferer), maxAuditReferer),
 	}
-	if x.client.IsValid() {
-		a.IP = x.client.String()
+	if rc.client.IsValid() {
+		a.IP = rc.client.String()
 	}
 	a.Crawler = crawler(a.UserAgent)
 	return a
@@ -52,7 +52,7 @@ func auditValue(b []byte, limit int) string {
 	return s
 }
 
-// printable reports whether b is printable ASCII, as nearly every header is.
+// printable reports whether b is printable ASCII, as nearly every header value is.
 func printable(b []byte) bool {
 	for _, c := range b {
 		if c < ' ' || c >= utf8.RuneSelf {
@@ -68,11 +68,13 @@ func endsWhole(b []byte) bool {
 	return r != utf8.RuneError || size != 1
 }
 
-// crawler reports whether a User-Agent says of itself that it is no shopper. Its signals are taken and marked.
+// crawler reports whether a User-Agent identifies itself as a program. Its signals are recorded and marked.
 func crawler(userAgent string) bool {
 	ua := strings.ToLower(userAgent)
-	for _, mark := range []string{"bot", "crawl", "spider", "slurp", "headless", "lighthouse", "facebookexternalhit", "preview", "monitor"} {
-		if strings.Contains(ua, mark) {
+	for _, word := range []string{"bot", "crawl", "spider", "slurp", "headless", "lighthouse",
+		"facebookexternalhit",
+		"preview", "monitor"} {
+		if strings.Contains(ua, word) {
 			return true
 		}
 	}

@@ -19,10 +19,11 @@ import (
 type grantAll struct{}
 
 func (grantAll) Resolve(context.Context, []byte) (storekey.Grant, error) {
-	return storekey.Grant{KeyID: "key_a", ConnectionID: "con_mine", StoreID: "str_mine", Scopes: []storekey.Scope{storekey.SignalsWrite}}, nil
+	return storekey.Grant{KeyID: "key_a", ConnectionID: "con_mine", StoreID: "str_mine",
+		Scopes: []storekey.Scope{storekey.SignalsWrite}}, nil
 }
 
-func (grantAll) Remembered([]byte) (storekey.Grant, bool) { return storekey.Grant{}, false }
+func (grantAll) Known(context.Context, []byte) (storekey.Grant, bool) { return storekey.Grant{}, false }
 
 type acceptAll struct{ results []signal.Result }
 
@@ -31,11 +32,15 @@ func (a acceptAll) Record(_ context.Context, _ intake.Request, charge func(int))
 	return a.results, nil
 }
 
-// BenchmarkRequest is what the transport itself costs: every check, the answer, the metrics; no socket and no store.
+// BenchmarkRequest measures the transport: every check, the answer and the metrics, without a socket or a
+// store.
 func BenchmarkRequest(b *testing.B) {
-	s := New(Config{Keys: grantAll{}, Signals: acceptAll{results: make([]signal.Result, 10)}, Problems: problem.New(errorsBase), Now: time.Now,
-		Limiter: ratelimit.New(ratelimit.Config{PerKey: ratelimit.Quota{PerSecond: 1e9, Burst: 1e9}, PerAddress: ratelimit.Quota{PerSecond: 1e9, Burst: 1e9}}),
-		Metrics: NewMetrics(prometheus.NewRegistry()), Logger: slog.New(slog.DiscardHandler), LogSample: 100})
+	s := New(Config{Keys: grantAll{}, Signals: acceptAll{results: make([]signal.Result, 10)},
+		Problems: problem.New(errorsBase), Now: time.Now,
+		RateLimiter: ratelimit.New(ratelimit.Config{PerKey: ratelimit.Quota{PerSecond: 1e9, Burst: 1e9},
+			PerAddress: ratelimit.Quota{PerSecond: 1e9, Burst: 1e9}}),
+		Metrics: NewMetrics(prometheus.NewRegistry()), Logger: slog.New(slog.DiscardHandler),
+		LogSample: 100})
 	var ctx fasthttp.RequestCtx
 	b.ReportAllocs()
 	for b.Loop() {

@@ -4,19 +4,21 @@ import (
 	"bytes"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/valyala/fasthttp"
 )
 
-// clientAddress answers who sent the request: the peer, or what trusted proxies say of it. Each proxy appends the
-// address that it saw, so the list is read from the right, and the first address that is no trusted proxy is the
-// client: everything left of it is the client's own invention. A stranger's header is not read at all.
+// clientAddress returns who sent the request: the peer, or the address that trusted proxies report. Each
+// proxy appends the address that it saw. So the list is read from the right, and the first address that is
+// not a trusted proxy is the client; what stands left of it may be forged. The header of an untrusted peer is
+// ignored.
 func clientAddress(peer netip.Addr, forwarded [][]byte, trusted []netip.Prefix) netip.Addr {
 	client := peer
 	for i := len(forwarded) - 1; i >= 0; i-- {
 		rest := forwarded[i]
 		for len(rest) > 0 {
-			if !contains(trusted, client) {
+			if !isTrusted(client, trusted) {
 				return client
 			}
 			part := rest
@@ -26,7 +28,7 @@ func clientAddress(peer netip.Addr, forwarded [][]byte, trusted []netip.Prefix) 
 				rest = nil
 			}
 			next, ok := parseHop(string(bytes.TrimSpace(part)))
-			if !ok { // what a trusted proxy could not name is where the trail ends
+			if !ok { // a trusted proxy did not know the address
 				return client
 			}
 			client = next
@@ -35,7 +37,12 @@ func clientAddress(peer netip.Addr, forwarded [][]byte, trusted []netip.Prefix) 
 	return client
 }
 
-// parseHop reads an address as proxies write it: bare, with a port, or in brackets.
+// isTrusted reports whether the address is one of a trusted proxy.
+func isTrusted(a netip.Addr, trusted []netip.Prefix) bool {
+	return slices.ContainsFunc(trusted, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// parseHop reads an address as proxies write it: alone, with a port, or in brackets.
 func parseHop(s string) (netip.Addr, bool) {
 	if a, err := netip.ParseAddr(s); err == nil {
 		return a.Unmap().WithZone(""), true
@@ -50,16 +57,7 @@ func parseHop(s string) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-func contains(prefixes []netip.Prefix, a netip.Addr) bool {
-	for _, p := range prefixes {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
-}
-
-// peerAddress is the other end of the connection; the zero address when it is none of an IP network.
+// peerAddress is the address of the other end of the TCP connection; the zero address for other networks.
 func peerAddress(ctx *fasthttp.RequestCtx) netip.Addr {
 	if tcp, ok := ctx.RemoteAddr().(*net.TCPAddr); ok {
 		return tcp.AddrPort().Addr().Unmap().WithZone("")

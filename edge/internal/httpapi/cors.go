@@ -2,8 +2,8 @@ package httpapi
 
 import "github.com/valyala/fasthttp"
 
-// The CORS answers (contract, section 2). The key is public and no cookie is used, so every origin may read every
-// answer, errors and unknown paths included: a browser that cannot read a 503's Retry-After retries at once.
+// The CORS headers. The key is public and no cookie is used, so every origin may read every answer, errors
+// and unknown paths included. A browser that cannot read the Retry-After of a 503 retries at once.
 const (
 	allowOrigin   = "*"
 	allowMethods  = "GET, HEAD, POST, OPTIONS"
@@ -12,15 +12,15 @@ const (
 	maxAge        = "7200"
 )
 
-// common sets what every answer carries.
-func common(h *fasthttp.ResponseHeader, requestID string) {
+// setCommonHeaders sets the headers that every answer has.
+func setCommonHeaders(h *fasthttp.ResponseHeader, requestID string) {
 	h.Set(fasthttp.HeaderAccessControlAllowOrigin, allowOrigin)
 	h.Set(fasthttp.HeaderAccessControlExposeHeaders, exposeHeaders)
 	h.Set("X-Request-Id", requestID)
 	h.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")
 }
 
-// preflight answers OPTIONS on any path, without credential, limit or look-up.
+// preflight answers OPTIONS on any path without checking a credential or a limit.
 func preflight(ctx *fasthttp.RequestCtx) {
 	h := &ctx.Response.Header
 	h.Set(fasthttp.HeaderAccessControlAllowMethods, allowMethods)

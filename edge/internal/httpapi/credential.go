@@ -5,23 +5,23 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"storefront.internal/edge/internal/ratelimit"
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/storekey"
 )
 
-// secret returns the storefront key that the request presents; it aliases fasthttp's buffers. A header wins over the
-// query, and the query counts only for a page-unload request (contract, section 2 "Page unload").
-func (s *Server) secret(x *exchange) ([]byte, error) {
-	header := &x.ctx.Request.Header
+// secret returns the storefront key of a request; it aliases fasthttp's buffers. A header wins over the
+// query. The query counts only for a page-unload request: a beacon, which cannot send headers.
+func (s *Server) secret(header *fasthttp.RequestHeader, route *Route, query []byte) ([]byte, error) {
 	if auth := header.Peek(fasthttp.HeaderAuthorization); len(auth) > 0 {
 		if token, ok := bearer(auth); ok {
 			return token, nil
 		}
 		return nil, unauthorized()
 	}
-	if s.beacon && x.route.beacon && mediaType(header.ContentType()) == textPlain {
+	if s.cfg.Beacon && route.beacon && mediaType(header.ContentType()) == textPlain {
 		var args fasthttp.Args
-		args.ParseBytes(x.query)
+		args.ParseBytes(query)
 		if key := args.Peek("key"); len(key) > 0 {
 			return key, nil
 		}
@@ -29,21 +29,26 @@ func (s *Server) secret(x *exchange) ([]byte, error) {
 	return nil, unauthorized()
 }
 
-// resolve answers what a secret opens. A client that guessed wrong too often is told to wait before anything is looked
-// up for it; keys that need no look-up go on, since the others behind its address did nothing wrong.
-func (s *Server) resolve(x *exchange, secret []byte) (storekey.Grant, error) {
-	if wait := s.failures.Wait(x.client); wait > 0 {
-		if grant, ok := s.keys.Remembered(secret); ok {
+// resolve returns what a secret opens. An address that presented wrong keys too often gets a 429; keys that
+// memory or Redis know are still accepted, because other clients behind the address did nothing wrong. A
+// malformed key costs no look-up, so it is neither counted nor limited.
+func (s *Server) resolve(rc *requestContext, secret []byte) (storekey.Grant, error) {
+	if !storekey.WellFormed(secret) {
+		return s.cfg.Keys.Resolve(rc.callCtx, secret)
+	}
+	if wait := s.authFailures.Charge(ratelimit.Subject{Address: rc.client}, 0).Address.Wait; wait > 0 {
+		if grant, ok := s.cfg.Keys.Known(rc.callCtx, secret); ok {
 			return grant, nil
 		}
-		s.metrics.guesses.Inc()
-		f := fault.New(fault.RateLimited, "Too many requests with a wrong storefront key came from this address.")
+		s.cfg.Metrics.authRefused.Inc()
+		f := fault.New(fault.RateLimited,
+			"Too many requests with a wrong storefront key came from this address.")
 		f.RetryAfter = wait
 		return storekey.Grant{}, f
 	}
-	grant, err := s.keys.Resolve(x.call, secret)
+	grant, err := s.cfg.Keys.Resolve(rc.callCtx, secret)
 	if fault.Is(err, fault.Unauthorized) {
-		s.failures.Note(x.client)
+		s.authFailures.Charge(ratelimit.Subject{Address: rc.client}, 1)
 	}
 	return grant, err
 }
@@ -55,7 +60,7 @@ func unauthorized() error {
 // bearer reads "Bearer <token>", the scheme in any case.
 func bearer(auth []byte) (token []byte, ok bool) {
 	const scheme = "bearer "
-	if len(auth) <= len(scheme) || !is(auth[:len(scheme)], scheme) {
+	if len(auth) <= len(scheme) || !equalFold(auth[:len(scheme)], scheme) {
 		return nil, false
 	}
 	token = bytes.TrimSpace(auth[len(scheme):])
@@ -68,12 +73,13 @@ const (
 	textPlain       = "text/plain"
 )
 
-// mediaType returns which of the known media types a Content-Type names, whatever its parameters; "" is another one.
+// mediaType returns which of the known media types a Content-Type names, whatever its parameters; "" is
+// another one.
 func mediaType(contentType []byte) string {
 	name, _, _ := bytes.Cut(contentType, []byte(";"))
 	name = bytes.TrimSpace(name)
 	for _, known := range []string{applicationJSON, textPlain} {
-		if is(name, known) {
+		if equalFold(name, known) {
 			return known
 		}
 	}

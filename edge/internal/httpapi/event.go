@@ -3,56 +3,94 @@ package httpapi
 import (
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"storefront.internal/shared/fault"
+	"storefront.internal/shared/telemetry"
+	"storefront.internal/shared/tracing"
 )
 
-// report measures the request and logs its one event: never a body, a query, a header or an address.
-func (s *Server) report(x *exchange) {
-	status := x.ctx.Response.StatusCode()
-	took := s.now().Sub(x.began)
-	s.metrics.observe(x.operation(), status, took)
-	x.span.EndRequest(x.operation(), status)
-	if x.code != "" {
-		s.metrics.problems.WithLabelValues(x.operation(), string(x.code)).Inc()
+// eventLog decides which requests are logged. Clients cause requests, and an overloaded server refuses them
+// at a great rate, so each kind of failure has a bound.
+type eventLog struct {
+	sample   uint64         // one in so many successful requests is logged; 0: none
+	events   *atomic.Uint64 // successful requests
+	failures *telemetry.Throttle[failure]
+	refusals *telemetry.Throttle[failure]
+	panics   *telemetry.Throttle[string] // by operation
+}
+
+// failure is what failed requests have in common of which only some are logged.
+type failure struct {
+	operation string
+	status    int
+	code      fault.Code
+}
+
+// refusalsLogged is how many requests with the same error of the client are logged in a second: so many that
+// a developer who integrates a shop, or asks about single requests, finds each of them by its request_id.
+const refusalsLogged = 10
+
+func newEventLog(sample int) eventLog {
+	return eventLog{sample: uint64(max(sample, 0)), events: new(atomic.Uint64),
+		failures: telemetry.NewThrottle[failure](time.Second, 1),
+		refusals: telemetry.NewThrottle[failure](time.Second, refusalsLogged),
+		panics:   telemetry.NewThrottle[string](time.Second, 1)}
+}
+
+// allow reports whether a request is logged, and how many like it were not since the last one that was.
+func (l *eventLog) allow(f failure) (skipped int, ok bool) {
+	switch {
+	case f.status >= fasthttp.StatusInternalServerError:
+		return l.failures.Allow(f)
+	case f.status >= fasthttp.StatusBadRequest:
+		return l.refusals.Allow(f)
+	default:
+		return 0, l.sample > 0 && l.events.Add(1)%l.sample == 0
+	}
+}
+
+// report measures the request and logs its one event, which has no body, query, header or address.
+func (s *Server) report(rc *requestContext) {
+	status := rc.ctx.Response.StatusCode()
+	took := s.cfg.Now().Sub(rc.began)
+	s.cfg.Metrics.observe(rc.operation(), status, took)
+	rc.span.EndRequest(rc.operation(), status)
+	if rc.code != "" {
+		s.cfg.Metrics.problems.WithLabelValues(rc.operation(), string(rc.code)).Inc()
+	}
+	skipped, ok := s.eventLog.allow(failure{rc.operation(), status, rc.code})
+	if !ok {
+		return
 	}
 	level := slog.LevelInfo
 	switch {
-	case status == fasthttp.StatusServiceUnavailable: // somebody else's failure, or too much at once
+	case status == fasthttp.StatusServiceUnavailable: // a store's failure, or overload
 		level = slog.LevelWarn
-	case status >= 500:
+	case status >= fasthttp.StatusInternalServerError:
 		level = slog.LevelError
-	case !s.sample.take():
-		return
 	}
 	attrs := []slog.Attr{
-		slog.String("request_id", x.requestID),
-		slog.String("operation", x.operation()),
+		slog.String("request_id", rc.requestID),
+		slog.String("operation", rc.operation()),
 		slog.Int("status", status),
 		slog.Float64("duration_ms", float64(took.Microseconds())/1000),
-		slog.Int("bytes_in", len(x.ctx.Request.Body())),
+		slog.Int("bytes_in", len(rc.ctx.Request.Body())),
 	}
-	if x.trace != "" {
-		attrs = append(attrs, slog.String("trace_id", traceID(x.trace)))
+	if c, ok := tracing.ParseTraceparent(rc.trace); ok {
+		attrs = append(attrs, slog.String("trace_id", c.TraceID().String()))
 	}
-	if x.grant.KeyID != "" {
-		attrs = append(attrs, slog.String("api_key_id", string(x.grant.KeyID)), slog.String("connection_id", string(x.grant.ConnectionID)))
+	if rc.grant.KeyID != "" {
+		attrs = append(attrs, slog.String("api_key_id", string(rc.grant.KeyID)),
+			slog.String("connection_id", string(rc.grant.ConnectionID)))
 	}
-	if x.code != "" {
-		attrs = append(attrs, slog.String("code", string(x.code)))
+	if rc.code != "" {
+		attrs = append(attrs, slog.String("code", string(rc.code)))
 	}
-	if x.cause != nil {
-		attrs = append(attrs, slog.String("error", x.cause.Error()))
+	if rc.cause != nil {
+		attrs = append(attrs, slog.String("error", rc.cause.Error()))
 	}
-	s.log.LogAttrs(x.call, level, "request", attrs...)
-}
-
-// sampler takes one in every; none when every is 0.
-type sampler struct {
-	every int
-	n     atomic.Uint64
-}
-
-func (s *sampler) take() bool {
-	return s.every > 0 && s.n.Add(1)%uint64(s.every) == 0
+	s.cfg.Logger.LogAttrs(rc.callCtx, level, "request", append(attrs, telemetry.NotLogged(skipped))...)
 }

@@ -12,7 +12,7 @@ import (
 	"storefront.internal/shared/storekey"
 )
 
-// keys is the fake of access: secrets and what they open.
+// keys is a fake of access: secrets and what they open.
 type keys struct {
 	mu         sync.Mutex
 	grants     map[string]storekey.Grant
@@ -39,8 +39,8 @@ func (k *keys) Resolve(_ context.Context, secret []byte) (storekey.Grant, error)
 	return g, nil
 }
 
-// Remembered knows every grant that a test asked to be remembered.
-func (k *keys) Remembered(secret []byte) (storekey.Grant, bool) {
+// Known returns the grants that a test put into memory.
+func (k *keys) Known(_ context.Context, secret []byte) (storekey.Grant, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	g, ok := k.remembered[string(secret)]
@@ -53,7 +53,7 @@ func (k *keys) calls() int {
 	return k.asked
 }
 
-// signals is the fake of operation 1: it remembers what it got.
+// signals is a fake of recording signals; it keeps the requests.
 type signals struct {
 	mu   sync.Mutex
 	got  []intake.Request
@@ -81,7 +81,7 @@ func (s *signals) requests() []intake.Request {
 	return append([]intake.Request(nil), s.got...)
 }
 
-// recommendations is the fake of operation E1.
+// recommendations is a fake of package recommend.
 type recommendations struct {
 	err error
 	got recommend.Request
@@ -92,6 +92,8 @@ func (r *recommendations) Recommend(_ context.Context, req recommend.Request) (*
 	if r.err != nil {
 		return nil, r.err
 	}
-	return &recommend.Answer{DecisionID: "dec_1", Placement: "home", ServedAt: time.Date(2026, 1, 2, 3, 4, 5, 600000, time.UTC), Source: "engine",
-		Items: []signal.DecisionItem{{Position: 0, ItemID: "itm_1", VariantID: "var_1"}, {Position: 1, ItemID: "itm_2"}}}, nil
+	return &recommend.Answer{DecisionID: "dec_1", Placement: "home",
+		ServedAt: time.Date(2026, 1, 2, 3, 4, 5, 600000, time.UTC), Source: "engine",
+		Items: []signal.DecisionItem{{Position: 0, ItemID: "itm_1", VariantID: "var_1"},
+			{Position: 1, ItemID: "itm_2"}}}, nil
 }

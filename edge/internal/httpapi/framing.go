@@ -9,17 +9,17 @@ import (
 	"storefront.internal/shared/fault"
 )
 
-// headers counts what of a request's raw header decides where it ends and who sends it. fasthttp drops one of
-// Content-Length and Transfer-Encoding before a handler sees them, so only the bytes as sent tell.
+// headers counts the fields of a raw header that decide where the request ends and who sends it. fasthttp
+// drops one of Content-Length and Transfer-Encoding before a handler sees them, so the raw bytes are scanned.
 type headers struct {
 	contentLength    int
 	transferEncoding int
 	authorization    int
 	contentType      int
 	contentEncoding  int
-	folded           bool // a header line that goes on in the next one
-	bareLF           bool // a line that does not end in CRLF
-	otherEncoding    bool // a Transfer-Encoding that is not chunked
+	folded           bool // a header line continues in the next one
+	bareLF           bool // a line does not end in CRLF
+	otherEncoding    bool // a Transfer-Encoding is not chunked
 }
 
 func scanHeaders(raw []byte) (h headers) {
@@ -46,53 +46,53 @@ func scanHeaders(raw []byte) (h headers) {
 func (h *headers) count(name, value []byte) {
 	switch len(name) {
 	case len("Content-Type"):
-		if is(name, "Content-Type") {
+		if equalFold(name, "Content-Type") {
 			h.contentType++
 		}
 	case len("Authorization"):
-		if is(name, "Authorization") {
+		if equalFold(name, "Authorization") {
 			h.authorization++
 		}
 	case len("Content-Length"):
-		if is(name, "Content-Length") {
+		if equalFold(name, "Content-Length") {
 			h.contentLength++
 		}
 	case len("Content-Encoding"):
-		if is(name, "Content-Encoding") {
+		if equalFold(name, "Content-Encoding") {
 			h.contentEncoding++
 		}
 	case len("Transfer-Encoding"):
-		if is(name, "Transfer-Encoding") {
+		if equalFold(name, "Transfer-Encoding") {
 			h.transferEncoding++
-			h.otherEncoding = h.otherEncoding || !is(value, "chunked")
+			h.otherEncoding = h.otherEncoding || !equalFold(value, "chunked")
 		}
 	}
 }
 
-func is(b []byte, s string) bool { return strings.EqualFold(string(b), s) }
+func equalFold(b []byte, s string) bool { return strings.EqualFold(string(b), s) }
 
-// checkFraming refuses a request of which two readers could see different ends, bodies or senders. The connection is
-// closed: what follows on it may be part of this request.
+// checkFraming refuses a request that two readers may understand differently: its end, its body or its
+// sender. The connection is closed, because the bytes that follow may be part of this request.
 func checkFraming(r *fasthttp.Request, h headers) error {
 	switch {
 	case h.contentLength > 0 && h.transferEncoding > 0:
-		return framing("Content-Length and Transfer-Encoding must not be sent together.")
+		return framingFault("Content-Length and Transfer-Encoding must not be sent together.")
 	case h.contentLength > 1, h.transferEncoding > 1, h.authorization > 1, h.contentType > 1:
-		return framing("A header field was sent twice.")
+		return framingFault("A header field was sent twice.")
 	case h.otherEncoding:
-		return framing("The Transfer-Encoding is not supported.")
+		return framingFault("The Transfer-Encoding is not supported.")
 	case h.bareLF:
-		return framing("A header line must end in CRLF.")
+		return framingFault("A header line must end in CRLF.")
 	case h.folded:
-		return framing("A header line must not be folded.")
+		return framingFault("A header line must not be folded.")
 	case bodyless(r) && (h.transferEncoding > 0 || r.Header.ContentLength() > 0 || len(r.Body()) > 0):
-		return framing("This method takes no body.")
+		return framingFault("This method takes no body.")
 	}
 	return nil
 }
 
 func bodyless(r *fasthttp.Request) bool { return r.Header.IsGet() || r.Header.IsHead() }
 
-func framing(detail string) error {
+func framingFault(detail string) error {
 	return &fault.Error{Code: fault.InvalidRequest, Detail: detail, Fields: []fault.Field{}}
 }

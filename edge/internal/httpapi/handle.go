@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"strconv"
 
@@ -12,142 +13,150 @@ import (
 	"storefront.internal/edge/internal/ratelimit"
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/ident"
+	"storefront.internal/shared/tracing"
 )
 
 // handle answers a request that was read whole.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) { s.answer(ctx, false) }
 
-// answer runs the checks and the handler, and whatever happens answers and reports once.
-func (s *Server) answer(ctx *fasthttp.RequestCtx, tooLarge bool) {
-	x := &exchange{ctx: ctx, began: s.now(), tooLarge: tooLarge}
-	x.requestID = newRequestID(&ctx.Request.Header, x.began)
-	x.trace = traceparent(ctx.Request.Header.Peek("traceparent"))
-	if s.tracing != nil {
-		x.span = s.tracing.Server(x.trace)
-		x.trace = x.span.Traceparent()
+// answer runs the checks and the handler, and always answers and reports once. The deferred calls run in
+// reverse: a panic becomes a problem before the request is reported, and the context ends last.
+func (s *Server) answer(ctx *fasthttp.RequestCtx, unread bool) {
+	rc := &requestContext{ctx: ctx, began: s.cfg.Now(), unread: unread}
+	rc.requestID = newRequestID(&ctx.Request.Header, rc.began)
+	if sent := string(ctx.Request.Header.Peek("traceparent")); sent != "" {
+		if _, ok := tracing.ParseTraceparent(sent); ok {
+			rc.trace = sent
+		}
 	}
-	x.call = deadline.New(s.base, x.began.Add(callTimeout))
-	defer x.call.End()
-	defer s.report(x)
-	defer s.recovered(x)
-	common(&ctx.Response.Header, x.requestID)
-	if s.leaving.Load() {
+	if s.cfg.Tracing != nil {
+		rc.span = s.cfg.Tracing.StartServer(rc.trace)
+		rc.trace = rc.span.Traceparent()
+	}
+	rc.callCtx = deadline.New(s.base, rc.began.Add(callTimeout))
+	defer rc.callCtx.End()
+	defer s.report(rc)
+	defer s.recovered(rc)
+	setCommonHeaders(&ctx.Response.Header, rc.requestID)
+	if s.draining.Load() {
 		ctx.SetConnectionClose()
 	}
-	if err := s.serve(x); err != nil {
-		s.respondProblem(x, err)
+	if err := s.serve(rc); err != nil {
+		s.respondProblem(rc, err)
 	}
-	s.limitFields(x)
+	s.setRateLimitHeaders(rc)
 }
 
-// recovered answers 500 for a panic: without it, fasthttp would let the process die. The panic's value may quote data,
-// so only its type is told.
-func (s *Server) recovered(x *exchange) {
+// recovered answers a panic with 500; without it the process would end. Only the type of the panic's value is
+// logged, because the value may quote data.
+func (s *Server) recovered(rc *requestContext) {
 	p := recover()
 	if p == nil {
 		return
 	}
-	s.metrics.panics.Inc()
-	s.log.Error("panic in a handler", "request_id", x.requestID, "operation", x.operation(),
-		"type", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
-	x.ctx.Response.Reset()
-	common(&x.ctx.Response.Header, x.requestID)
-	x.ctx.SetConnectionClose()
-	s.respondProblem(x, fault.New(fault.InternalError, ""))
+	s.cfg.Metrics.panics.Inc()
+	s.eventLog.panics.Log(s.cfg.Logger, slog.LevelError, rc.operation(), "panic in a handler",
+		slog.String("request_id", rc.requestID), slog.String("operation", rc.operation()),
+		slog.String("type", fmt.Sprintf("%T", p)), slog.String("stack", string(debug.Stack())))
+	rc.ctx.Response.Reset()
+	setCommonHeaders(&rc.ctx.Response.Header, rc.requestID)
+	rc.ctx.SetConnectionClose()
+	s.respondProblem(rc, fault.New(fault.InternalError, ""))
 }
 
-// serve runs the checks in the order of the package comment, then the route's handler.
-func (s *Server) serve(x *exchange) error {
-	r := &x.ctx.Request
-	x.headers = scanHeaders(r.Header.RawHeaders())
-	if err := checkFraming(r, x.headers); err != nil {
-		x.ctx.SetConnectionClose()
+// serve runs the checks in the order of the package comment, and then the route's handler.
+func (s *Server) serve(rc *requestContext) error {
+	r := &rc.ctx.Request
+	rc.headers = scanHeaders(r.Header.RawHeaders())
+	if err := checkFraming(r, rc.headers); err != nil {
+		rc.ctx.SetConnectionClose()
 		return err
 	}
 	if r.Header.IsOptions() {
-		preflight(x.ctx)
+		preflight(rc.ctx)
 		return nil
 	}
-	path, query := target(r.Header.RequestURI())
+	path, query := splitTarget(r.Header.RequestURI())
 	route, id, allow := s.router.match(string(r.Header.Method()), path)
 	if route == nil && len(allow) > 0 {
-		s.respondMethod(x, allow)
+		s.respondMethod(rc, allow)
 		return nil
 	}
 	if route == nil {
 		return fault.New(fault.NotFound, "There is nothing at this path.")
 	}
-	x.route, x.pathID, x.query = route, id, query
-	x.client = clientAddress(peerAddress(x.ctx), r.Header.PeekAll(fasthttp.HeaderXForwardedFor), s.trusted)
-	if err := s.admit(x); err != nil {
+	rc.route, rc.pathID, rc.query = route, id, query
+	rc.client = clientAddress(peerAddress(rc.ctx), r.Header.PeekAll(fasthttp.HeaderXForwardedFor),
+		s.cfg.TrustedProxies)
+	if err := s.admit(rc); err != nil {
 		return err
 	}
-	if err := checkBody(x, s.beacon); err != nil {
+	if err := checkBody(rc, s.cfg.Beacon); err != nil {
 		return err
 	}
-	return s.work(x)
+	return s.runLimited(rc)
 }
 
 // admit checks credential, connection, scope and rate.
-func (s *Server) admit(x *exchange) error {
-	if x.route.Scope == "" {
+func (s *Server) admit(rc *requestContext) error {
+	if rc.route.Scope == "" {
 		return nil
 	}
-	secret, err := s.secret(x)
+	secret, err := s.secret(&rc.ctx.Request.Header, rc.route, rc.query)
 	if err != nil {
 		return err
 	}
-	if x.grant, err = s.resolve(x, secret); err != nil {
+	if rc.grant, err = s.resolve(rc, secret); err != nil {
 		return err
 	}
-	if ident.Valid(ident.Connection, x.pathID) && x.grant.ConnectionID != ident.ConnectionID(x.pathID) {
+	if ident.Valid(ident.Connection, rc.pathID) && rc.grant.ConnectionID != ident.ConnectionID(rc.pathID) {
 		return fault.New(fault.ForbiddenConnection, "The storefront key does not open this connection.")
 	}
-	if !x.grant.Allows(x.route.Scope) {
-		return fault.New(fault.ForbiddenScope, "The storefront key lacks the scope "+string(x.route.Scope)+".")
+	if !rc.grant.Allows(rc.route.Scope) {
+		return fault.New(fault.ForbiddenScope, "The storefront key lacks the scope "+string(rc.route.Scope)+
+			".")
 	}
-	x.subject = ratelimit.Subject{Key: x.grant.KeyID, Address: x.client}
-	x.verdict, x.judged = s.limiter.Allow(x.subject), true
-	if !x.verdict.Allowed {
-		x.ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(x.verdict.RetrySeconds()))
+	rc.subject = ratelimit.Subject{Key: rc.grant.KeyID, Address: rc.client}
+	rc.limits, rc.limitsChecked = s.cfg.RateLimiter.Allow(rc.subject), true
+	if !rc.limits.Allowed {
+		rc.ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(rc.limits.RetrySeconds()))
 		return fault.New(fault.RateLimited, "The rate limit of this storefront key or client is used up.")
 	}
 	return nil
 }
 
-// charge takes the rest of a batch's tokens.
-func (s *Server) charge(x *exchange, n int) {
+// charge takes the tokens of a batch beyond the first one.
+func (s *Server) charge(rc *requestContext, n int) {
 	if n > 0 {
-		x.verdict = s.limiter.Charge(x.subject, n)
+		rc.limits = s.cfg.RateLimiter.Charge(rc.subject, n)
 	}
 }
 
-// limitFields tells a client how it stands with its quotas, once they were asked.
-func (s *Server) limitFields(x *exchange) {
-	if x.judged {
-		var room [64]byte
-		x.ctx.Response.Header.Set("RateLimit-Policy", s.limiter.Policy())
-		x.ctx.Response.Header.SetBytesV("RateLimit", x.verdict.AppendState(room[:0]))
+func (s *Server) setRateLimitHeaders(rc *requestContext) {
+	if rc.limitsChecked {
+		var buf [64]byte
+		rc.ctx.Response.Header.Set("RateLimit-Policy", s.cfg.RateLimiter.Policy())
+		rc.ctx.Response.Header.SetBytesV("RateLimit", rc.limits.AppendState(buf[:0]))
 	}
 }
 
-// checkBody checks what the header says of the body.
-func checkBody(x *exchange, beacon bool) error {
-	if x.tooLarge {
-		x.ctx.SetConnectionClose()
+// checkBody checks what the header says about the body.
+func checkBody(rc *requestContext, beacon bool) error {
+	if rc.unread && rc.ctx.Request.Header.ContentLength() > MaxBody {
+		rc.ctx.SetConnectionClose()
 		return tooLarge()
 	}
-	if x.headers.contentEncoding > 0 {
+	if rc.headers.contentEncoding > 0 {
 		return fault.Invalid("", "content_encoding", "A body with a Content-Encoding is not taken.")
 	}
-	if bodyless(&x.ctx.Request) {
+	if bodyless(&rc.ctx.Request) {
 		return nil
 	}
-	switch mediaType(x.ctx.Request.Header.ContentType()) {
+	switch mediaType(rc.ctx.Request.Header.ContentType()) {
 	case applicationJSON:
 		return nil
 	case textPlain:
-		if beacon && x.route.beacon {
+		if beacon && rc.route.beacon {
 			return nil
 		}
 	}
@@ -158,26 +167,34 @@ func tooLarge() error {
 	return fault.New(fault.PayloadTooLarge, "The body is larger than "+strconv.Itoa(MaxBody)+" bytes.")
 }
 
-// work runs the handler within the limits of what may be in work at once. What needs no credential needs no limit.
-func (s *Server) work(x *exchange) error {
-	if x.route.Scope == "" {
-		return x.route.handle(s, x)
+// runLimited runs the handler within the overload limit. A route without a credential has no limit.
+func (s *Server) runLimited(rc *requestContext) error {
+	if rc.route.Scope == "" {
+		return rc.route.handle(s, rc)
 	}
-	body, class := x.ctx.Request.Body(), overload.Ordinary
-	limit := s.turns
-	if x.route.catalog {
-		limit = s.reads
+	body, priority := rc.ctx.Request.Body(), overload.Normal
+	if rc.unread {
+		return s.shed(overload.BodyBytes, priority)
 	}
-	turn, reason, ok := limit.Enter(x.call, len(body), func() overload.Class {
-		if x.route.batch {
-			class = overload.ClassOfBatch(body)
+	limit := s.workLimiter
+	if rc.route.catalog {
+		limit = s.readLimiter
+	}
+	permit, reason, ok := limit.Acquire(rc.callCtx, len(body), func() overload.Priority {
+		if rc.route.batch {
+			priority = overload.PriorityOfBatch(body)
 		}
-		return class
+		return priority
 	})
 	if !ok {
-		s.metrics.shed.WithLabelValues(string(reason), class.String()).Inc()
-		return fault.New(fault.ServiceUnavailable, "Too many requests are in work.")
+		return s.shed(reason, priority)
 	}
-	defer limit.Leave(turn)
-	return x.route.handle(s, x)
+	defer limit.Release(permit)
+	return rc.route.handle(s, rc)
+}
+
+// shed counts a request that is refused because of overload.
+func (s *Server) shed(reason overload.Reason, priority overload.Priority) error {
+	s.cfg.Metrics.shed.WithLabelValues(string(reason), priority.String()).Inc()
+	return fault.New(fault.ServiceUnavailable, "Too many requests are in work.")
 }

@@ -11,67 +11,64 @@ import (
 	"storefront.internal/shared/tracing"
 )
 
-// answer is the scratch of one answer of operation 1.
-type answer struct {
+// signalsScratch holds the buffers of one answer of recordStorefrontSignals.
+type signalsScratch struct {
 	results []signal.Result
 	body    []byte
 }
 
-// recordSignals is operation 1.
-func (s *Server) recordSignals(x *exchange) error {
-	a := s.answers.Get().(*answer)
-	defer s.answers.Put(a)
-	results, err := s.signals.Record(tracing.WithTraceparent(x.call, x.trace), intake.Request{
-		ConnectionID: x.grant.ConnectionID,
-		StoreID:      x.grant.StoreID,
-		Body:         x.ctx.PostBody(),
-		ReceivedAt:   x.began,
-		Audit:        x.audit(),
+func (s *Server) recordSignals(rc *requestContext) error {
+	a := s.scratch.Get().(*signalsScratch)
+	defer s.scratch.Put(a)
+	results, err := s.cfg.Signals.Record(tracing.WithTraceparent(rc.callCtx, rc.trace), intake.Request{
+		ConnectionID: rc.grant.ConnectionID,
+		StoreID:      rc.grant.StoreID,
+		Body:         rc.ctx.PostBody(),
+		ReceivedAt:   rc.began,
+		Audit:        rc.audit(),
 		Results:      a.results[:0],
-	}, func(n int) { s.charge(x, n-1) })
+	}, func(n int) { s.charge(rc, n-1) })
 	if err != nil {
 		return err
 	}
 	a.results, a.body = results, signal.AppendResults(a.body[:0], results)
-	clear(results) // they point into the body
-	x.ctx.SetStatusCode(fasthttp.StatusAccepted)
-	x.ctx.Response.Header.SetContentType(applicationJSON)
-	x.ctx.Response.SetBody(a.body) // which copies
+	clear(results) // the results point into the body
+	rc.ctx.SetStatusCode(fasthttp.StatusAccepted)
+	rc.ctx.Response.Header.SetContentType(applicationJSON)
+	rc.ctx.Response.SetBody(a.body) // copies it
 	return nil
 }
 
-// readItem is operation 2.
-func (s *Server) readItem(x *exchange) error {
-	doc, err := s.items.Read(x.call, itemread.Request{
-		ConnectionID: x.grant.ConnectionID,
-		ItemID:       ident.ItemID(x.pathID),
-		Client:       x.subject,
+func (s *Server) readItem(rc *requestContext) error {
+	doc, err := s.cfg.Items.Read(rc.callCtx, itemread.Request{
+		ConnectionID: rc.grant.ConnectionID,
+		ItemID:       ident.ItemID(rc.pathID),
+		Client:       rc.subject,
 	})
 	if err != nil {
 		return err
 	}
-	s.respondItem(x, doc)
+	s.respondItem(rc, doc)
 	return nil
 }
 
-// recommend is operation E1.
-func (s *Server) recommend(x *exchange) error {
-	answer, err := s.recommendations.Recommend(x.call, recommend.Request{
-		ConnectionID: x.grant.ConnectionID,
-		StoreID:      x.grant.StoreID,
-		Body:         x.ctx.PostBody(),
-		Traceparent:  x.trace,
+func (s *Server) recommend(rc *requestContext) error {
+	answer, err := s.cfg.Recommendations.Recommend(rc.callCtx, recommend.Request{
+		ConnectionID: rc.grant.ConnectionID,
+		StoreID:      rc.grant.StoreID,
+		Body:         rc.ctx.PostBody(),
+		Traceparent:  rc.trace,
 	})
 	if err != nil {
 		return err
 	}
-	respondJSON(x.ctx, fasthttp.StatusOK, answer.AppendJSON(nil))
+	respondJSON(rc.ctx, fasthttp.StatusOK, answer.AppendJSON(nil))
 	return nil
 }
 
-// health is operation 3: the process lives and serves. It asks nobody.
-func (s *Server) health(x *exchange) error {
-	x.ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
-	respondJSON(x.ctx, fasthttp.StatusOK, []byte(`{"status":"ok"}`))
+// health answers that the process runs and serves. It asks no store.
+func (s *Server) health(rc *requestContext) error {
+	rc.ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
+	respondJSON(rc.ctx, fasthttp.StatusOK, []byte(`{"status":"ok"}`))
 	return nil
 }

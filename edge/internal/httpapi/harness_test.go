@@ -27,7 +27,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, // two goroutines of the library: one per process, and one per server that ends ten seconds late
+	// two goroutines of the library: one per process, and one per server that ends ten seconds late
+	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
 	)
@@ -54,18 +55,27 @@ type harness struct {
 	metrics *prometheus.Registry
 }
 
-// start serves with fakes for everything behind the transport.
+// start serves with fakes behind the transport.
 func start(t *testing.T, change ...func(*Config)) *harness {
 	t.Helper()
-	h := &harness{t: t, keys: &keys{grants: map[string]storekey.Grant{}}, signals: &signals{size: 2}, recs: &recommendations{}, items: &items{docs: map[itemread.Key]*itemread.Document{}}, log: &testkit.Log{},
-		secret: storekey.NewSecret(), foreign: storekey.NewSecret(), reader: storekey.NewSecret(), metrics: prometheus.NewRegistry()}
-	h.keys.grants[h.secret] = storekey.Grant{KeyID: "key_a", ConnectionID: "con_mine", StoreID: "str_mine", Scopes: storekey.AllScopes()}
-	h.keys.grants[h.foreign] = storekey.Grant{KeyID: "key_b", ConnectionID: "con_other", StoreID: "str_other", Scopes: storekey.AllScopes()}
-	h.keys.grants[h.reader] = storekey.Grant{KeyID: "key_c", ConnectionID: "con_mine", StoreID: "str_mine", Scopes: []storekey.Scope{storekey.CatalogRead}}
-	c := Config{Keys: h.keys, Signals: h.signals, Recommendations: h.recs, Items: h.items, ItemTTL: 5 * time.Second, Problems: problem.New(errorsBase), Now: time.Now,
-		Limiter: ratelimit.New(ratelimit.Config{PerKey: ratelimit.Quota{PerSecond: 1e6, Burst: 1e6}, PerAddress: ratelimit.Quota{PerSecond: 1e6, Burst: 1e6}}),
-		Metrics: NewMetrics(h.metrics), Logger: slog.New(slog.NewJSONHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Beacon: true, LogSample: 1, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	h := &harness{t: t, keys: &keys{grants: map[string]storekey.Grant{}}, signals: &signals{size: 2},
+		recs: &recommendations{}, items: &items{docs: map[itemread.Key]*itemread.Document{}},
+		log:    &testkit.Log{},
+		secret: storekey.NewSecret(), foreign: storekey.NewSecret(), reader: storekey.NewSecret(),
+		metrics: prometheus.NewRegistry()}
+	h.keys.grants[h.secret] = storekey.Grant{KeyID: "key_a", ConnectionID: "con_mine", StoreID: "str_mine",
+		Scopes: storekey.AllScopes()}
+	h.keys.grants[h.foreign] = storekey.Grant{KeyID: "key_b", ConnectionID: "con_other",
+		StoreID: "str_other", Scopes: storekey.AllScopes()}
+	h.keys.grants[h.reader] = storekey.Grant{KeyID: "key_c", ConnectionID: "con_mine", StoreID: "str_mine",
+		Scopes: []storekey.Scope{storekey.CatalogRead}}
+	c := Config{Keys: h.keys, Signals: h.signals, Recommendations: h.recs, Items: h.items,
+		ItemTTL: 5 * time.Second, Problems: problem.New(errorsBase), Now: time.Now,
+		RateLimiter: ratelimit.New(ratelimit.Config{PerKey: ratelimit.Quota{PerSecond: 1e6, Burst: 1e6},
+			PerAddress: ratelimit.Quota{PerSecond: 1e6, Burst: 1e6}}),
+		Metrics: NewMetrics(h.metrics),
+		Logger:  slog.New(slog.NewJSONHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Beacon:  true, LogSample: 1, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	for _, f := range change {
 		f(&c)
 	}
@@ -91,13 +101,13 @@ func start(t *testing.T, change ...func(*Config)) *harness {
 	return h
 }
 
-// reply is one answer, read whole.
+// reply is one answer with its whole body.
 type reply struct {
 	*http.Response
 	body []byte
 }
 
-// problemBody is what every problem holds.
+// problemBody has the members of every problem.
 type problemBody struct {
 	Type, Title, Detail, Code string
 	Status                    int
@@ -114,8 +124,8 @@ func (r *reply) problem(t *testing.T) problemBody {
 	return p
 }
 
-// raw sends bytes on a connection of its own and reads answers until the server closes or nothing comes any more.
-// closed says which it was.
+// raw sends bytes on a new connection and reads answers until the server closes it or sends nothing for a
+// while; closed reports which.
 func (h *harness) raw(request string, methods ...string) (replies []*reply, closed bool) {
 	h.t.Helper()
 	conn, err := net.Dial("tcp", h.addr)
@@ -130,7 +140,7 @@ func (h *harness) raw(request string, methods ...string) (replies []*reply, clos
 	return readReplies(h.t, conn, 0, methods...)
 }
 
-// quiet is how long a connection may say nothing before it counts as kept open.
+// quiet is how long a connection may be silent before it counts as kept open.
 const quiet = 300 * time.Millisecond
 
 // readReplies reads at most that many answers, or all when most is 0.
@@ -162,8 +172,8 @@ func readReplies(t *testing.T, conn net.Conn, most int, methods ...string) (repl
 	return replies, false
 }
 
-// one sends bytes and expects exactly one answer, which it checks against the document. It waits to see whether the
-// connection is closed then.
+// one sends bytes and expects exactly one answer, which it checks against the document. It waits to see
+// whether the connection is closed then.
 func (h *harness) one(request string) (r *reply, closed bool) {
 	h.t.Helper()
 	method, _, _ := strings.Cut(request, " ")
@@ -201,7 +211,7 @@ func (h *harness) first(request string) *reply {
 	return replies[0]
 }
 
-// post builds a request of operation 1 with further header lines.
+// post builds a request that records signals, with further header lines.
 func (h *harness) post(path, secret, body string, lines ...string) string {
 	head := "POST " + path + " HTTP/1.1\r\nHost: edge.example\r\n"
 	if secret != "" {

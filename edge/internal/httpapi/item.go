@@ -8,33 +8,33 @@ import (
 	"storefront.internal/edge/internal/itemread"
 )
 
-// respondItem answers operation 2 with the representation that the client asks for, or 304 when it holds that already.
-// An entity-tag of either coding counts: both are the same revision.
-func (s *Server) respondItem(x *exchange, doc *itemread.Document) {
+// respondItem answers with the coding that the client accepts, or 304 when the client holds the item already.
+// An entity-tag of either coding counts, because both are the same revision.
+func (s *Server) respondItem(rc *requestContext, doc *itemread.Document) {
 	body, tag, other, coded := doc.Body, doc.ETag, doc.GzipETag, false
-	if acceptsGzip(x.ctx.Request.Header.Peek(fasthttp.HeaderAcceptEncoding)) {
+	if acceptsGzip(rc.ctx.Request.Header.Peek(fasthttp.HeaderAcceptEncoding)) {
 		if compressed := doc.Gzip(); compressed != nil {
 			body, tag, other, coded = compressed, doc.GzipETag, doc.ETag, true
 		}
 	}
-	h := &x.ctx.Response.Header
+	h := &rc.ctx.Response.Header
 	h.Set(fasthttp.HeaderCacheControl, s.itemCaching)
 	h.Set(fasthttp.HeaderVary, fasthttp.HeaderAcceptEncoding)
-	if held := matching(x.ctx.Request.Header.PeekAll(fasthttp.HeaderIfNoneMatch), tag, other); held != nil {
+	if held := matchETag(rc.ctx.Request.Header.PeekAll(fasthttp.HeaderIfNoneMatch), tag, other); held != nil {
 		h.SetBytesV(fasthttp.HeaderETag, held)
-		x.ctx.SetStatusCode(fasthttp.StatusNotModified)
+		rc.ctx.SetStatusCode(fasthttp.StatusNotModified)
 		return
 	}
 	h.SetBytesV(fasthttp.HeaderETag, tag)
 	if coded {
 		h.Set(fasthttp.HeaderContentEncoding, "gzip")
 	}
-	respondJSON(x.ctx, fasthttp.StatusOK, body)
+	respondJSON(rc.ctx, fasthttp.StatusOK, body)
 }
 
-// matching returns which of the tags an If-None-Match names, by weak comparison (RFC 9110, 13.1.2); the first one for
-// an asterisk, nil for none.
-func matching(fields [][]byte, tag, other []byte) []byte {
+// matchETag returns which of the tags an If-None-Match names, by weak comparison (RFC 9110, 13.1.2): tag for
+// an asterisk, nil when none matches.
+func matchETag(fields [][]byte, tag, other []byte) []byte {
 	for _, field := range fields {
 		for rest := field; len(rest) > 0; {
 			var item []byte
@@ -55,7 +55,8 @@ func matching(fields [][]byte, tag, other []byte) []byte {
 	return nil
 }
 
-// acceptsGzip reads an Accept-Encoding (RFC 9110, 12.5.3): what gzip says decides, or else the asterisk.
+// acceptsGzip reads an Accept-Encoding (RFC 9110, 12.5.3): the weight of gzip decides, or else that of the
+// asterisk.
 func acceptsGzip(field []byte) bool {
 	anything := false
 	for rest := field; len(rest) > 0; {
@@ -63,18 +64,19 @@ func acceptsGzip(field []byte) bool {
 		item, rest, _ = bytes.Cut(rest, []byte(","))
 		coding, weight, _ := bytes.Cut(item, []byte(";"))
 		switch coding = bytes.TrimSpace(coding); {
-		case is(coding, "gzip"), is(coding, "x-gzip"):
-			return !zero(weight)
+		case equalFold(coding, "gzip"), equalFold(coding, "x-gzip"):
+			return !zeroWeight(weight)
 		case len(coding) == 1 && coding[0] == '*':
-			anything = !zero(weight)
+			anything = !zeroWeight(weight)
 		}
 	}
 	return anything
 }
 
-// zero reports whether a weight is q=0: "not acceptable".
-func zero(weight []byte) bool {
+// zeroWeight reports whether a weight is q=0, which means "not acceptable".
+func zeroWeight(weight []byte) bool {
 	name, value, found := bytes.Cut(weight, []byte("="))
 	value = bytes.TrimSpace(value)
-	return found && is(bytes.TrimSpace(name), "q") && len(value) > 0 && len(bytes.Trim(value, "0.")) == 0
+	return found && equalFold(bytes.TrimSpace(name), "q") && len(value) > 0 &&
+		len(bytes.Trim(value, "0.")) == 0
 }

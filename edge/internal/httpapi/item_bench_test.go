@@ -48,7 +48,8 @@ func (cachedItem) Present(context.Context, ident.ConnectionID, []ident.ItemID) (
 type oneKey struct{ access.Cache }
 
 func (oneKey) Grant(context.Context, access.Digest) (storekey.Grant, bool, error) {
-	return storekey.Grant{KeyID: "key_a", ConnectionID: "con_mine", StoreID: "str_mine", Scopes: storekey.AllScopes()}, true, nil
+	return storekey.Grant{KeyID: "key_a", ConnectionID: "con_mine", StoreID: "str_mine",
+		Scopes: storekey.AllScopes()}, true, nil
 }
 
 func (oneKey) Version(context.Context) (int64, error) { return 1, nil }
@@ -67,19 +68,24 @@ func (noCache) Version(context.Context) (int64, bool, error) { return 1, true, n
 func itemServer(b *testing.B, body []byte) *Server {
 	b.Helper()
 	log, r := slog.New(slog.DiscardHandler), prometheus.NewRegistry()
-	gate := access.New(access.Config{Store: oneKey{}, Cache: noCache{}, Now: time.Now, Logger: log, Metrics: access.NewMetrics(r)})
+	resolver := access.New(access.Config{Store: oneKey{}, Cache: noCache{}, Now: time.Now, Logger: log,
+		Metrics: access.NewMetrics(r)})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	go func() { defer close(done); _ = gate.Run(ctx) }()
+	go func() { defer close(done); _ = resolver.Run(ctx) }()
 	b.Cleanup(func() { cancel(); <-done })
-	return New(Config{Keys: gate, Problems: problem.New(errorsBase), Now: time.Now, ItemTTL: 5 * time.Second,
-		Items:   itemread.New(itemread.Config{Store: oneItem{body}, Cache: cachedItem{body}, Now: time.Now, Logger: log, Metrics: itemread.NewMetrics(r)}),
-		Limiter: ratelimit.New(ratelimit.Config{PerKey: ratelimit.Quota{PerSecond: 1e9, Burst: 1e9}, PerAddress: ratelimit.Quota{PerSecond: 1e9, Burst: 1e9}}),
+	return New(Config{Keys: resolver, Problems: problem.New(errorsBase), Now: time.Now,
+		ItemTTL: 5 * time.Second,
+		Items: itemread.New(itemread.Config{Store: oneItem{body}, Cache: cachedItem{body},
+			TTL:      5 * time.Second,
+			MaxBytes: 64 << 20, MaxLookups: 8, Now: time.Now, Logger: log, Metrics: itemread.NewMetrics(r)}),
+		RateLimiter: ratelimit.New(ratelimit.Config{PerKey: ratelimit.Quota{PerSecond: 1e9, Burst: 1e9},
+			PerAddress: ratelimit.Quota{PerSecond: 1e9, Burst: 1e9}}),
 		Metrics: NewMetrics(r), Logger: log, LogSample: 100})
 }
 
-// BenchmarkItemFromMemory is operation 2 with everything in memory: the handler alone, and by way of loopback
-// connections beside a handler that answers the same bytes and checks nothing.
+// BenchmarkItemFromMemory reads an item with everything in memory: the handler alone, and over loopback
+// connections beside a handler that answers the same bytes without any check.
 func BenchmarkItemFromMemory(b *testing.B) {
 	body := make([]byte, 6<<10)
 	copy(body, goldenItem(b))
@@ -98,9 +104,13 @@ func BenchmarkItemFromMemory(b *testing.B) {
 			}
 		}
 	})
-	request := "GET " + itemPath + " HTTP/1.1\r\nHost: edge.example\r\nUser-Agent: Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X)\r\nAuthorization: Bearer " + secret + "\r\n\r\n"
-	static := &fasthttp.Server{Handler: func(ctx *fasthttp.RequestCtx) { respondJSON(ctx, 200, body) }, NoDefaultServerHeader: true}
-	for name, server := range map[string]*fasthttp.Server{"loopback/static": static, "loopback/item": s.http} {
+	request := "GET " + itemPath +
+		" HTTP/1.1\r\nHost: edge.example\r\nUser-Agent: Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac " +
+		"OS X)\r\nAuthorization: Bearer " + secret + "\r\n\r\n"
+	static := &fasthttp.Server{Handler: func(ctx *fasthttp.RequestCtx) { respondJSON(ctx, 200, body) },
+		NoDefaultServerHeader: true}
+	for name, server := range map[string]*fasthttp.Server{"loopback/static": static,
+		"loopback/item": s.http} {
 		b.Run(name, func(b *testing.B) { overLoopback(b, server, request) })
 	}
 }
@@ -135,7 +145,7 @@ func overLoopback(b *testing.B, server *fasthttp.Server, request string) {
 	})
 }
 
-// skipAnswer reads one answer without looking at more of it than its length: the reader's work is not what is measured.
+// skipAnswer reads one answer and looks at its length only, because the work of the client is not measured.
 func skipAnswer(in *bufio.Reader) error {
 	length := 0
 	for {

@@ -18,7 +18,7 @@ import (
 
 const itemPath = "/v1/catalog/items/itm_lhto54sgatsoe2dof4gv046logsm653b"
 
-// items is the fake of operation 2. What is not there is not found.
+// items is a fake of package itemread.
 type items struct {
 	mu   sync.Mutex
 	docs map[itemread.Key]*itemread.Document
@@ -82,7 +82,7 @@ const (
 	gzipTag  = `"itm_lhto54sgatsoe2dof4gv046logsm653b.9-gzip"`
 )
 
-// The golden body of operation 2 holds every field; expect checks it against the document.
+// The golden body of an item has every field; expect checks it against the document.
 func TestItem(t *testing.T) {
 	t.Parallel()
 	h, body := catalog(t)
@@ -90,8 +90,9 @@ func TestItem(t *testing.T) {
 	if !bytes.Equal(r.body, body) {
 		t.Errorf("body %s", r.body)
 	}
-	for name, want := range map[string]string{"Content-Type": "application/json", "ETag": plainTag, "Cache-Control": "private, max-age=5",
-		"Vary": "Accept-Encoding", "Content-Encoding": "", "Content-Length": fmt.Sprint(len(body))} {
+	for name, want := range map[string]string{"Content-Type": "application/json", "ETag": plainTag,
+		"Cache-Control": "private, max-age=5",
+		"Vary":          "Accept-Encoding", "Content-Encoding": "", "Content-Length": fmt.Sprint(len(body))} {
 		if got := r.Header.Get(name); got != want {
 			t.Errorf("%s %q, want %q", name, got, want)
 		}
@@ -100,10 +101,12 @@ func TestItem(t *testing.T) {
 		t.Error("no RateLimit")
 	}
 	head := h.expect(h.request("HEAD", itemPath, h.reader), 200, "")
-	if len(head.body) != 0 || head.Header.Get("ETag") != plainTag || head.Header.Get("Content-Length") != fmt.Sprint(len(body)) {
+	if len(head.body) != 0 || head.Header.Get("ETag") != plainTag ||
+		head.Header.Get("Content-Length") != fmt.Sprint(len(body)) {
 		t.Errorf("HEAD: %v %q", head.Header, head.body)
 	}
-	if got := h.items.got[0]; got.ConnectionID != "con_mine" || got.Client.Key != "key_c" || !got.Client.Address.IsValid() {
+	if got := h.items.got[0]; got.ConnectionID != "con_mine" || got.Client.Key != "key_c" ||
+		!got.Client.Address.IsValid() {
 		t.Errorf("request %+v", got)
 	}
 }
@@ -112,7 +115,8 @@ func TestItemCompressed(t *testing.T) {
 	t.Parallel()
 	h, body := catalog(t)
 	r := h.expect(h.get(itemPath, h.reader, "Accept-Encoding: br, gzip;q=0.8"), 200, "")
-	if r.Header.Get("Content-Encoding") != "gzip" || r.Header.Get("ETag") != gzipTag || r.Header.Get("Vary") != "Accept-Encoding" {
+	if r.Header.Get("Content-Encoding") != "gzip" || r.Header.Get("ETag") != gzipTag ||
+		r.Header.Get("Vary") != "Accept-Encoding" {
 		t.Errorf("%v", r.Header)
 	}
 	if got := decoded(t, r); !bytes.Equal(got, body) {
@@ -120,7 +124,8 @@ func TestItemCompressed(t *testing.T) {
 	}
 	small := itemread.Key{Connection: "con_mine", Item: "itm_small"}
 	h.items.docs[small] = itemread.NewDocument(small.Item, itemread.Version{Revision: 1, Body: body[:1024]})
-	if r := h.first(h.get("/v1/catalog/items/itm_small", h.secret, "Accept-Encoding: gzip", "If-None-Match: *")); r.StatusCode != 304 || r.Header.Get("ETag") != `"itm_small.1"` {
+	if r := h.first(h.get("/v1/catalog/items/itm_small", h.secret, "Accept-Encoding: gzip",
+		"If-None-Match: *")); r.StatusCode != 304 || r.Header.Get("ETag") != `"itm_small.1"` {
 		t.Errorf("a small body: %d %v", r.StatusCode, r.Header)
 	}
 }
@@ -129,21 +134,26 @@ func TestItemNotModified(t *testing.T) {
 	t.Parallel()
 	h, _ := catalog(t)
 	for field, want := range map[string]string{
-		plainTag: plainTag, "W/" + plainTag: plainTag, `"x", ` + plainTag: plainTag, "*": plainTag, ` "a" , * `: plainTag, gzipTag: gzipTag,
-		`"itm_lhto54sgatsoe2dof4gv046logsm653b.8"`: "", `"x"`: "", "itm_lhto54sgatsoe2dof4gv046logsm653b.9": "", "": "", ",": "", "W/": "",
+		plainTag: plainTag, "W/" + plainTag: plainTag, `"x", ` + plainTag: plainTag, "*": plainTag,
+		` "a" , * `: plainTag, gzipTag: gzipTag,
+		`"itm_lhto54sgatsoe2dof4gv046logsm653b.8"`: "", `"x"`: "",
+		"itm_lhto54sgatsoe2dof4gv046logsm653b.9": "", "": "", ",": "", "W/": "",
 	} {
 		r := h.first(h.get(itemPath, h.reader, "If-None-Match: "+field))
 		switch {
 		case want == "" && r.StatusCode != 200:
 			t.Errorf("%q: %d", field, r.StatusCode)
-		case want != "" && (r.StatusCode != 304 || len(r.body) != 0 || r.Header.Get("ETag") != want || r.Header.Get("Cache-Control") == "" || r.Header.Get("Vary") == ""):
+		case want != "" && (r.StatusCode != 304 || len(r.body) != 0 || r.Header.Get("ETag") != want ||
+			r.Header.Get("Cache-Control") == "" || r.Header.Get("Vary") == ""):
 			t.Errorf("%q: %d %v %q", field, r.StatusCode, r.Header, r.body)
 		}
 	}
-	if r := h.first(h.get(itemPath, h.reader, "If-None-Match: *", "Accept-Encoding: gzip")); r.StatusCode != 304 || r.Header.Get("ETag") != gzipTag {
+	if r := h.first(h.get(itemPath, h.reader, "If-None-Match: *",
+		"Accept-Encoding: gzip")); r.StatusCode != 304 || r.Header.Get("ETag") != gzipTag {
 		t.Errorf("%d %v", r.StatusCode, r.Header)
 	}
-	if r := h.first(h.get(itemPath, h.reader, `If-None-Match: "a"`, "If-None-Match: "+plainTag)); r.StatusCode != 304 {
+	if r := h.first(h.get(itemPath, h.reader, `If-None-Match: "a"`, "If-None-Match: "+
+		plainTag)); r.StatusCode != 304 {
 		t.Errorf("the second field: %d", r.StatusCode)
 	}
 	if r := h.first(h.request("HEAD", itemPath, h.reader, "If-None-Match: "+plainTag)); r.StatusCode != 304 {
@@ -153,8 +163,10 @@ func TestItemNotModified(t *testing.T) {
 
 func TestAcceptsGzip(t *testing.T) {
 	t.Parallel()
-	for field, want := range map[string]bool{"": false, "gzip": true, "GZip": true, "br, gzip": true, "deflate": false, "*": true, "identity": false,
-		"gzip;q=0": false, "gzip; q=0.0": false, "gzip;q=0.1": true, "*;q=0": false, "*, gzip;q=0": false, "gzip, *;q=0": true, "x-gzip": true,
+	for field, want := range map[string]bool{"": false, "gzip": true, "GZip": true, "br, gzip": true,
+		"deflate": false, "*": true, "identity": false,
+		"gzip;q=0": false, "gzip; q=0.0": false, "gzip;q=0.1": true, "*;q=0": false, "*, gzip;q=0": false,
+		"gzip, *;q=0": true, "x-gzip": true,
 		"gzip;Q=0.000": false, ",,gzip ;q=1,": true, "gzipped": false, "gzip;q=": true} {
 		if got := acceptsGzip([]byte(field)); got != want {
 			t.Errorf("%q: %t", field, got)
@@ -162,7 +174,8 @@ func TestAcceptsGzip(t *testing.T) {
 	}
 }
 
-// Missing, foreign and malformed are one answer. (A deleted one is the use case's to make the same.)
+// Missing items, items of others and malformed ids get the same answer. (The use case does the same for
+// deleted items.)
 func TestItemNotFound(t *testing.T) {
 	t.Parallel()
 	h, _ := catalog(t)
@@ -174,7 +187,8 @@ func TestItemNotFound(t *testing.T) {
 		}
 		return fmt.Sprint(r.Header, strings.ReplaceAll(string(r.body), id, "ID"))
 	}
-	missing := shape(h.get("/v1/catalog/items/itm_missing0000000000000000000000000", h.reader, "X-Request-Id: same"))
+	missing := shape(h.get("/v1/catalog/items/itm_missing0000000000000000000000000", h.reader,
+		"X-Request-Id: same"))
 	for name, request := range map[string]string{
 		"foreign":     h.get(itemPath, h.foreign, "X-Request-Id: same"),
 		"malformed":   h.get("/v1/catalog/items/itm_%41", h.reader, "X-Request-Id: same"),
@@ -198,16 +212,19 @@ func TestItemRefusals(t *testing.T) {
 	h.keys.grants["spk_none"] = grant
 	h.keys.mu.Unlock()
 	h.expect(h.get(itemPath, "spk_none"), 403, fault.ForbiddenScope)
-	if r := h.expect(h.post(itemPath, h.reader, "{}"), 405, fault.MethodNotAllowed); r.Header.Get("Allow") != "GET, HEAD, OPTIONS" {
+	if r := h.expect(h.post(itemPath, h.reader, "{}"), 405,
+		fault.MethodNotAllowed); r.Header.Get("Allow") != "GET, HEAD, OPTIONS" {
 		t.Errorf("Allow %q", r.Header.Get("Allow"))
 	}
 	h.expect(h.get(itemPath, h.reader, "Content-Length: 2")+"{}", 400, fault.InvalidRequest)
-	for _, err := range []*fault.Error{{Code: fault.ServiceUnavailable, RetryAfter: time.Second}, {Code: fault.RateLimited, RetryAfter: time.Second}} {
+	for _, err := range []*fault.Error{{Code: fault.ServiceUnavailable, RetryAfter: time.Second},
+		{Code: fault.RateLimited, RetryAfter: time.Second}} {
 		h.items.mu.Lock()
 		h.items.err = err
 		h.items.mu.Unlock()
 		status := map[fault.Code]int{fault.ServiceUnavailable: 503, fault.RateLimited: 429}[err.Code]
-		if r := h.expect(h.get(itemPath, h.reader), status, err.Code); r.Header.Get("Retry-After") == "" || r.Header.Get("Cache-Control") != "no-store" {
+		if r := h.expect(h.get(itemPath, h.reader), status, err.Code); r.Header.Get("Retry-After") == "" ||
+			r.Header.Get("Cache-Control") != "no-store" {
 			t.Errorf("%v", r.Header)
 		}
 	}
@@ -217,21 +234,22 @@ func TestItemRefusals(t *testing.T) {
 func TestReadsAndSignalsDoNotStarveEachOther(t *testing.T) {
 	t.Parallel()
 	h, _ := catalog(t, func(c *Config) {
-		c.Work, c.Reads = overload.Config{MaxInFlight: 1}, overload.Config{MaxInFlight: 1}
-		c.Limiter = ratelimit.New(ratelimit.Config{PerKey: ratelimit.Quota{PerSecond: 1e6, Burst: 1e6}, PerAddress: ratelimit.Quota{PerSecond: 1e6, Burst: 1e6}})
+		c.WorkLimits, c.ReadLimits = overload.Config{MaxInFlight: 1}, overload.Config{MaxInFlight: 1}
+		c.RateLimiter = ratelimit.New(ratelimit.Config{PerKey: ratelimit.Quota{PerSecond: 1e6, Burst: 1e6},
+			PerAddress: ratelimit.Quota{PerSecond: 1e6, Burst: 1e6}})
 	})
-	signal, _, ok := h.server.turns.Enter(t.Context(), 0, nil)
+	signal, _, ok := h.server.workLimiter.Acquire(t.Context(), 0, nil)
 	if !ok {
-		t.Fatal("full from the start")
+		t.Fatal("no permit is free from the start")
 	}
 	h.expect(h.post(myPath, h.secret, `{}`), 503, fault.SignalsUnavailable)
 	h.expect(h.get(itemPath, h.reader), 200, "")
-	h.server.turns.Leave(signal)
-	read, _, ok := h.server.reads.Enter(t.Context(), 0, nil)
+	h.server.workLimiter.Release(signal)
+	read, _, ok := h.server.readLimiter.Acquire(t.Context(), 0, nil)
 	if !ok {
-		t.Fatal("a read did not leave")
+		t.Fatal("a read did not release its permit")
 	}
 	h.expect(h.get(itemPath, h.reader), 503, fault.ServiceUnavailable)
 	h.expect(h.post(myPath, h.secret, `{}`), 202, "")
-	h.server.reads.Leave(read)
+	h.server.readLimiter.Release(read)
 }

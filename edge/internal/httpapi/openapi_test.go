@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -16,7 +17,9 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 
-	"storefront.internal/edge/internal/intake"
+	"storefront.internal/edge/internal/recommend"
+	"storefront.internal/edge/internal/signaljson"
+	"storefront.internal/edge/internal/signalrules"
 	"storefront.internal/shared/problem"
 	"storefront.internal/shared/storekey"
 )
@@ -39,7 +42,7 @@ var loadDocument = sync.OnceValues(func() (*openapi3.T, error) {
 	return doc, doc.Validate(context.Background())
 })
 
-// The document and the route table say the same, both ways.
+// The document and the route table are equal.
 func TestRoutesEqualTheDocument(t *testing.T) {
 	t.Parallel()
 	var documented, served []string
@@ -65,7 +68,7 @@ func TestRoutesEqualTheDocument(t *testing.T) {
 	}
 }
 
-// Every code of the document is one that the service knows, with the status under which it is documented.
+// Every code of the document is a code of the service, with the status under which it is documented.
 func TestProblemCodesOfTheDocumentExist(t *testing.T) {
 	t.Parallel()
 	doc := document(t)
@@ -97,13 +100,50 @@ func TestProblemCodesOfTheDocumentExist(t *testing.T) {
 	}
 }
 
+// The limits of a batch and of a list of recommendations stand in the document, and that of a batch in the
+// chart's comments too.
+func TestLimitsOfTheDocument(t *testing.T) {
+	t.Parallel()
+	doc := document(t)
+	schema := func(name, property string) *openapi3.Schema {
+		return doc.Components.Schemas[name].Value.Properties[property].Value
+	}
+	limits := doc.Components.Responses["SignalBatchLimitExceeded"].Value
+	problem := limits.Content["application/problem+json"].Schema.Value.AllOf[1].Value.Properties
+	for name, tc := range map[string]struct{ documented, want any }{
+		"signals": {*schema("SignalBatch", "signals").MaxItems, uint64(signaljson.MaxSignals)},
+		"index":   {*schema("SignalResult", "index").Max, float64(signaljson.MaxSignals - 1)},
+		"max_signals_per_batch": {fmt.Sprint(problem["max_signals_per_batch"].Value.Const),
+			fmt.Sprint(signaljson.MaxSignals)},
+		"actual_signals":      {*problem["actual_signals"].Value.Min, float64(signaljson.MaxSignals + 1)},
+		"recommendations":     {*schema("RecommendationRequest", "limit").Max, float64(recommend.MaxItems)},
+		"items of a Decision": {*schema("Decision", "items").MaxItems, uint64(recommend.MaxItems)},
+	} {
+		if tc.documented != tc.want {
+			t.Errorf("%s: documented %v, want %v", name, tc.documented, tc.want)
+		}
+	}
+	if text := fmt.Sprintf("More than %d signals",
+		signaljson.MaxSignals); !strings.HasPrefix(*limits.Description, text) {
+		t.Errorf("%q does not begin with %q", *limits.Description, text)
+	}
+	values, err := os.ReadFile("../../../helm/storefront/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := fmt.Sprintf("a batch of up to %d signals",
+		signaljson.MaxSignals); !strings.Contains(string(values), text) {
+		t.Errorf("the chart's values do not say %q", text)
+	}
+}
+
 func TestReasonsOfTheDocumentAreTheClosedSet(t *testing.T) {
 	t.Parallel()
 	var documented, real []string
 	for _, reason := range document(t).Components.Schemas["RejectionReason"].Value.Enum {
 		documented = append(documented, reason.(string))
 	}
-	for _, reason := range intake.Reasons() {
+	for _, reason := range signalrules.Reasons() {
 		real = append(real, string(reason))
 	}
 	slices.Sort(documented)
@@ -112,7 +152,8 @@ func TestReasonsOfTheDocumentAreTheClosedSet(t *testing.T) {
 	}
 }
 
-// checkAgainstDocument checks what every answer carries, and the answer of an operation against its documentation.
+// checkAgainstDocument checks the headers of every answer, and the answer of an operation against its
+// documentation.
 func checkAgainstDocument(t *testing.T, s *Server, method, target string, r *reply) {
 	t.Helper()
 	if got := r.Header.Get("Access-Control-Allow-Origin"); got != "*" {
@@ -129,7 +170,8 @@ func checkAgainstDocument(t *testing.T, s *Server, method, target string, r *rep
 	}
 	path, _, _ := strings.Cut(target, "?")
 	route, _, _ := s.router.match(method, []byte(path))
-	if route == nil || method == "HEAD" || r.StatusCode == http.StatusRequestTimeout || r.StatusCode == http.StatusRequestHeaderFieldsTooLarge {
+	if route == nil || method == "HEAD" || r.StatusCode == http.StatusRequestTimeout ||
+		r.StatusCode == http.StatusRequestHeaderFieldsTooLarge {
 		return
 	}
 	item := document(t).Paths.Value(route.Path)
@@ -144,7 +186,8 @@ func checkAgainstDocument(t *testing.T, s *Server, method, target string, r *rep
 	}
 	input := &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: req,
-			Route: &routers.Route{Spec: document(t), Path: route.Path, PathItem: item, Method: method, Operation: op}},
+			Route: &routers.Route{Spec: document(t), Path: route.Path, PathItem: item, Method: method,
+				Operation: op}},
 		Status: r.StatusCode, Header: r.Header, Body: io.NopCloser(bytes.NewReader(decoded(t, r))),
 		Options: &openapi3filter.Options{IncludeResponseStatus: true},
 	}
@@ -153,7 +196,7 @@ func checkAgainstDocument(t *testing.T, s *Server, method, target string, r *rep
 	}
 }
 
-// checkProblem checks that a problem is the one of the spec's table.
+// checkProblem checks that a problem is as package problem's table says.
 func checkProblem(t *testing.T, r *reply) {
 	t.Helper()
 	if got := r.Header.Get("Content-Type"); got != problem.ContentType {
@@ -164,8 +207,10 @@ func checkProblem(t *testing.T, r *reply) {
 		if string(e.Code) != p.Code {
 			continue
 		}
-		if p.Type != errorsBase+e.Slug() || p.Title != e.Title || p.Status != r.StatusCode || p.Detail == "" || p.RequestID != r.Header.Get("X-Request-Id") {
-			t.Errorf("problem %s does not fit the table or the answer (status %d, X-Request-Id %s)", r.body, r.StatusCode, r.Header.Get("X-Request-Id"))
+		if p.Type != errorsBase+e.Slug() || p.Title != e.Title || p.Status != r.StatusCode ||
+			p.Detail == "" || p.RequestID != r.Header.Get("X-Request-Id") {
+			t.Errorf("problem %s does not fit the table or the answer (status %d, X-Request-Id %s)", r.body,
+				r.StatusCode, r.Header.Get("X-Request-Id"))
 		}
 		if p.Code == "invalid_request" && p.Errors == nil {
 			t.Errorf("problem %s has no errors", r.body)

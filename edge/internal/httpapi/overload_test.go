@@ -18,10 +18,10 @@ const (
 	purchaseBatch   = `{"signals":[{"type":"impression"},{"type":"purchase"}]}`
 )
 
-// With one turn that is taken and one place in the queue, a purchase sends an impression away and is taken in the end.
+// While the only permit is taken, impressions are refused at once, and a purchase waits and is recorded.
 func TestImpressionsAreShedFirst(t *testing.T) {
 	t.Parallel()
-	h := start(t, func(c *Config) { c.Work.MaxInFlight, c.Work.Patience = 1, 5*time.Second })
+	h := start(t, func(c *Config) { c.WorkLimits.MaxInFlight, c.WorkLimits.MaxWait = 1, 5*time.Second })
 	entered, release := make(chan struct{}, 2), make(chan struct{})
 	h.signals.do = func(context.Context, intake.Request) ([]signal.Result, error) {
 		entered <- struct{}{}
@@ -33,18 +33,18 @@ func TestImpressionsAreShedFirst(t *testing.T) {
 		go func() { answer <- h.first(h.post(myPath, h.secret, body)) }()
 		return answer
 	}
-	working := send(impressionBatch)
+	first := send(impressionBatch)
 	<-entered
-	impressions := send(impressionBatch)
-	h.waiting(1)
 	purchase := send(purchaseBatch)
-	r := <-impressions // sent away: nothing else can answer it while the first one works
-	if r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
-		t.Errorf("impressions: %d %v", r.StatusCode, r.Header)
+	h.waiting(1)
+	for range 2 {
+		r := h.expect(h.post(myPath, h.secret, impressionBatch), 503, fault.SignalsUnavailable)
+		if r.Header.Get("Retry-After") == "" {
+			t.Errorf("impressions: %v", r.Header)
+		}
 	}
-	h.expect(h.post(myPath, h.secret, impressionBatch), 503, fault.SignalsUnavailable)
 	close(release)
-	for name, answer := range map[string]chan *reply{"the working one": working, "the purchase": purchase} {
+	for name, answer := range map[string]chan *reply{"the first": first, "the purchase": purchase} {
 		if r := <-answer; r.StatusCode != http.StatusAccepted {
 			t.Errorf("%s: %d %s", name, r.StatusCode, r.body)
 		}
@@ -54,24 +54,30 @@ func TestImpressionsAreShedFirst(t *testing.T) {
 	}
 }
 
-// waiting waits until so many requests wait for a turn.
+// waiting waits until so many requests wait for a permit.
 func (h *harness) waiting(n int) {
 	h.t.Helper()
-	for until := time.Now().Add(30 * time.Second); h.server.turns.State().Waiting != n; time.Sleep(time.Millisecond) {
+	until := time.Now().Add(30 * time.Second)
+	for ; h.server.workLimiter.State().Waiting != n; time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {
-			h.t.Fatalf("%+v, want %d waiting", h.server.turns.State(), n)
+			h.t.Fatalf("%+v, want %d waiting", h.server.workLimiter.State(), n)
 		}
 	}
 }
 
-// Guesses from one address are told to wait and cost no look-up. Keys in memory and other addresses go on.
-func TestGuessesAreLimited(t *testing.T) {
+// Wrong keys from one address are answered 429 and cost no look-up. Known keys and other addresses are not
+// affected, and malformed keys are not counted.
+func TestWrongKeysAreLimited(t *testing.T) {
 	t.Parallel()
 	at := time.Now()
 	h := start(t, func(c *Config) {
-		c.Failures, c.Now = ratelimit.Quota{PerSecond: 2, Burst: 3}, func() time.Time { return at }
+		c.AuthFailures, c.Now = ratelimit.Quota{PerSecond: 2, Burst: 3}, func() time.Time { return at }
 	})
 	const guesser = "X-Forwarded-For: 203.0.113.7"
+	malformed := h.post(myPath, "spk_malformed", batch, guesser)
+	for range 10 {
+		h.expect(malformed, 401, fault.Unauthorized)
+	}
 	for range 3 {
 		h.expect(h.post(myPath, storekey.NewSecret(), batch, guesser), 401, fault.Unauthorized)
 	}
@@ -84,27 +90,29 @@ func TestGuessesAreLimited(t *testing.T) {
 	if h.keys.calls() != asked {
 		t.Error("a key was looked up")
 	}
+	h.expect(malformed, 401, fault.Unauthorized)
 	h.keys.mu.Lock()
 	h.keys.remembered = h.keys.grants
 	h.keys.mu.Unlock()
 	h.expect(h.post(myPath, h.secret, batch, guesser), 202, "")
 	h.expect(h.post(myPath, h.secret, batch, "X-Forwarded-For: 203.0.113.8"), 202, "")
-	h.expect(h.post(myPath, "", batch, guesser), 401, fault.Unauthorized) // it presents nothing, so it guesses nothing
+	h.expect(h.post(myPath, "", batch, guesser), 401, fault.Unauthorized) // no key is not a wrong key
 	if n := gather(t, h, "storefront_edge_http_guesses_refused_total"); n != 2 {
 		t.Errorf("%v counted", n)
 	}
 }
 
-// Before the port closes, every answer sends its client elsewhere.
-func TestLeave(t *testing.T) {
+// While the server drains, every answer closes its connection.
+func TestStartDraining(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	request := h.post(myPath, h.secret, batch)
 	if r, closed := h.one(request); r.Close || closed {
 		t.Error("the connection was closed in normal running")
 	}
-	h.server.Leave()
-	for _, request := range []string{request, h.post(myPath, "", batch), "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"} {
+	h.server.StartDraining()
+	for _, request := range []string{request, h.post(myPath, "", batch),
+		"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"} {
 		if r, closed := h.one(request); !r.Close || !closed {
 			t.Errorf("%.20s: %d, Connection: close is %t, closed %t", request, r.StatusCode, r.Close, closed)
 		}

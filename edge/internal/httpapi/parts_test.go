@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/valyala/fasthttp"
+
+	"storefront.internal/shared/tracing"
 )
 
 func TestClientAddress(t *testing.T) {
@@ -18,9 +20,9 @@ func TestClientAddress(t *testing.T) {
 		want       string
 	}{
 		{"no header", "203.0.113.1", nil, "203.0.113.1"},
-		{"a stranger's header", "203.0.113.1", []string{"198.51.100.1"}, "203.0.113.1"},
+		{"header of an untrusted peer", "203.0.113.1", []string{"198.51.100.1"}, "203.0.113.1"},
 		{"one proxy", "10.0.0.1", []string{"198.51.100.1"}, "198.51.100.1"},
-		{"the client's inventions", "10.0.0.1", []string{"1.1.1.1, 2.2.2.2, 198.51.100.1"}, "198.51.100.1"},
+		{"forged addresses", "10.0.0.1", []string{"1.1.1.1, 2.2.2.2, 198.51.100.1"}, "198.51.100.1"},
 		{"two proxies", "10.0.0.1", []string{"1.1.1.1, 198.51.100.1 , 10.0.0.2"}, "198.51.100.1"},
 		{"two headers", "10.0.0.1", []string{"1.1.1.1, 198.51.100.1", "10.0.0.2"}, "198.51.100.1"},
 		{"proxies only", "10.0.0.1", []string{"10.0.0.3, 10.0.0.2"}, "10.0.0.3"},
@@ -45,7 +47,8 @@ func TestClientAddress(t *testing.T) {
 
 func TestAuditValue(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[string]string{"plain": "plain", "": "", "a\xff\xfeb": "a\ufffdb", "a\x00b": "ab", "né": "né",
+	for in, want := range map[string]string{"plain": "plain", "": "", "a\xff\xfeb": "a\ufffdb",
+		"a\x00b": "ab", "né": "né",
 		"12345678901": "1234567890", "123456789é": "123456789", "1234567\xf0\x9f\x98\x80": "1234567"} {
 		if got := auditValue([]byte(in), 10); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
@@ -70,7 +73,8 @@ func FuzzAuditValue(f *testing.F) {
 func TestCrawler(t *testing.T) {
 	t.Parallel()
 	for ua, want := range map[string]bool{
-		"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)": true, "HeadlessChrome/120": true, "": false,
+		"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)": true,
+		"HeadlessChrome/120": true, "": false,
 		"Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15": false,
 	} {
 		if crawler(ua) != want {
@@ -79,28 +83,31 @@ func TestCrawler(t *testing.T) {
 	}
 }
 
-func TestTraceparent(t *testing.T) {
+func TestTraceparentForms(t *testing.T) {
 	t.Parallel()
 	const good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	if traceparent([]byte(good)) != good || traceID(good) != "0af7651916cd43dd8448eb211c80319c" {
-		t.Error("a good one was dropped")
+	if c, ok := tracing.ParseTraceparent(good); !ok ||
+		c.TraceID().String() != "0af7651916cd43dd8448eb211c80319c" {
+		t.Error("a well-formed one was refused")
 	}
-	for _, bad := range []string{"", good + "-x", strings.ToUpper(good), "01" + good[2:], "00-00000000000000000000000000000000-b7ad6b7169203331-01",
-		"00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01", "00-0af7651916cd43dd8448eb211c80319c_b7ad6b7169203331-01"} {
-		if traceparent([]byte(bad)) != "" {
-			t.Errorf("%q was kept", bad)
+	for _, bad := range []string{"", good + "-x", strings.ToUpper(good), "01" + good[2:],
+		"00-00000000000000000000000000000000-b7ad6b7169203331-01",
+		"00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+		"00-0af7651916cd43dd8448eb211c80319c_b7ad6b7169203331-01"} {
+		if _, ok := tracing.ParseTraceparent(bad); ok {
+			t.Errorf("%q was accepted", bad)
 		}
 	}
 }
 
-// Whatever a path is, matching it neither panics nor finds a route for anything but the exact forms.
+// Matching a path does not panic, and only the exact forms match a route.
 func FuzzPath(f *testing.F) {
 	f.Add("/v1/connections/con_a/storefront-signals")
 	f.Add("/healthz?x")
 	f.Add("http://h/healthz")
 	r := newRouter(Routes())
 	f.Fuzz(func(t *testing.T, uri string) {
-		path, _ := target([]byte(uri))
+		path, _ := splitTarget([]byte(uri))
 		route, id, _ := r.match("POST", path)
 		if route == nil {
 			return

@@ -12,74 +12,83 @@ import (
 
 // handleReadError answers a request that could not be read. fasthttp closes the connection after it.
 func (s *Server) handleReadError(ctx *fasthttp.RequestCtx, err error) {
-	switch {
+	c, ours := ctx.Conn().(*conn)
+	switch header := &ctx.Request.Header; {
 	case !errors.Is(err, fasthttp.ErrBodyTooLarge):
 		s.answerUnread(ctx, err)
-	case ctx.Request.Header.ContentLength() > MaxBody: // the header is still there: the usual order of checks
+	case header.ContentLength() > 0: // the header can be read: the usual order of checks
 		s.answer(ctx, true)
-		linger(ctx.Conn(), ctx.Request.Header.ContentLength())
-	default: // too large chunk by chunk: fasthttp has thrown the header away
+		drainBody(ctx.Conn(), header.ContentLength())
+	case ours && c.header != nil: // chunked, and refused by its header
+		c.header.CopyTo(header)
+		s.answer(ctx, true)
+		drainBody(ctx.Conn(), maxDrain)
+	default: // chunked: fasthttp has dropped the header
 		s.answerUnread(ctx, err)
-		linger(ctx.Conn(), maxLinger)
+		drainBody(ctx.Conn(), maxDrain)
 	}
 }
 
-// handleExpect refuses before the client sends its body what can be refused by the header alone.
+// handleExpect refuses by the header alone, before the client sends a body that would not be read.
 func (s *Server) handleExpect(ctx *fasthttp.RequestCtx) int {
-	if ctx.Request.Header.ContentLength() <= MaxBody {
+	c, ours := ctx.Conn().(*conn)
+	if ctx.Request.Header.ContentLength() <= MaxBody && (!ours || !c.bodyRefused) {
 		return fasthttp.StatusContinue
 	}
 	s.answer(ctx, true)
 	return ctx.Response.StatusCode()
 }
 
-// answerUnread answers what has no readable header: no route, no request id, no credential.
+// answerUnread answers a request without a readable header: it has no route, request id or credential.
 func (s *Server) answerUnread(ctx *fasthttp.RequestCtx, err error) {
-	x := &exchange{ctx: ctx, began: s.now()}
-	x.requestID = newRequestID(&fasthttp.RequestHeader{}, x.began)
-	defer s.recovered(x)
-	f, status := unread(err)
-	code, body := s.problems.BuildAs(status, f, x.requestID)
+	rc := &requestContext{ctx: ctx, began: s.cfg.Now()}
+	rc.requestID = newRequestID(&fasthttp.RequestHeader{}, rc.began)
+	defer s.recovered(rc)
+	f, status := readProblem(err)
+	code, body := s.cfg.Problems.BuildAs(status, f, rc.requestID)
 	ctx.Response.Reset()
-	common(&ctx.Response.Header, x.requestID)
+	setCommonHeaders(&ctx.Response.Header, rc.requestID)
 	ctx.SetConnectionClose()
-	writeProblem(ctx, code, body)
-	s.metrics.observe("unread", code, s.now().Sub(x.began))
-	s.metrics.problems.WithLabelValues("unread", string(f.Code)).Inc()
+	writeProblem(&ctx.Response, code, body)
+	s.cfg.Metrics.observe("unread", code, s.cfg.Now().Sub(rc.began))
+	s.cfg.Metrics.problems.WithLabelValues("unread", string(f.Code)).Inc()
 }
 
-// unread names what was wrong. Its status is more exact than that of the code, and 0 when it is the code's.
-func unread(err error) (f *fault.Error, status int) {
+// readProblem returns the fault, and a status that is more exact than that of its code; 0 is the status of
+// the code.
+func readProblem(err error) (f *fault.Error, status int) {
 	var small *fasthttp.ErrSmallBuffer
 	var network net.Error
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		return fault.From(tooLarge()), 0
 	case errors.As(err, &small):
-		return fault.New(fault.InvalidRequest, "The request header is too large."), fasthttp.StatusRequestHeaderFieldsTooLarge
+		return fault.New(fault.InvalidRequest, "The request header is too large."),
+			fasthttp.StatusRequestHeaderFieldsTooLarge
 	case errors.As(err, &network) && network.Timeout():
-		return fault.New(fault.InvalidRequest, "The request was not sent in time."), fasthttp.StatusRequestTimeout
+		return fault.New(fault.InvalidRequest, "The request was not sent in time."),
+			fasthttp.StatusRequestTimeout
 	default:
 		return fault.New(fault.InvalidRequest, "The request is not well-formed HTTP."), 0
 	}
 }
 
 const (
-	maxLinger   = 1 << 20
-	lingerTime  = time.Second
-	lingerPause = 100 * time.Millisecond
+	maxDrain     = 1 << 20
+	drainTimeout = time.Second
+	drainIdle    = 100 * time.Millisecond
 )
 
-// linger reads away what the client is still sending. Closing a connection with unread bytes resets it, and a client
-// that is reset while it sends may never see the answer.
-func linger(conn net.Conn, declared int) {
+// drainBody reads and drops what the client still sends. Closing a connection with unread bytes resets it,
+// and a client that is reset while it sends may never see the answer.
+func drainBody(conn net.Conn, declared int) {
 	if conn == nil {
 		return
 	}
 	var sink [4096]byte
-	end := time.Now().Add(lingerTime)
-	for left := min(declared, maxLinger); left > 0; {
-		pause := time.Now().Add(lingerPause)
+	end := time.Now().Add(drainTimeout)
+	for left := min(declared, maxDrain); left > 0; {
+		pause := time.Now().Add(drainIdle)
 		if pause.After(end) {
 			return
 		}

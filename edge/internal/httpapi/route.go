@@ -9,79 +9,70 @@ import (
 	"storefront.internal/shared/storekey"
 )
 
-// Route is a row of the public surface; edge/openapi.yaml says the same.
+// Route is an operation of the public surface; edge/openapi.yaml describes the same.
 type Route struct {
 	Method    string
 	Path      string
 	Operation string         // the operationId, also the metric label
 	Scope     storekey.Scope // empty: no credential
 
-	unavailable fault.Code // what a 503 of this operation is called
-	catalog     bool       // has the catalog's own limit of what is in work
-	beacon      bool       // takes text/plain with ?key= too
-	batch       bool       // the body tells how dear the request is
-	handle      func(*Server, *exchange) error
+	unavailable fault.Code // of a 503 of this operation
+	catalog     bool       // has the overload limit of catalog reads
+	beacon      bool       // accepts text/plain with ?key= too
+	batch       bool       // the body decides the priority
+	handle      func(*Server, *requestContext) error
 }
 
-// Routes returns the table.
+// Routes returns all routes.
 func Routes() []Route {
 	return []Route{
-		{Method: "POST", Path: "/v1/connections/{connection_id}/storefront-signals", Operation: "recordStorefrontSignals",
-			Scope: storekey.SignalsWrite, unavailable: fault.SignalsUnavailable, beacon: true, batch: true, handle: (*Server).recordSignals},
-		{Method: "POST", Path: "/v1/connections/{connection_id}/recommendations", Operation: "getRecommendations",
-			Scope: storekey.RecommendationsRead, unavailable: fault.ServiceUnavailable, handle: (*Server).recommend},
-		{Method: "GET", Path: "/v1/catalog/items/{item_id}", Operation: "getCatalogItem",
-			Scope: storekey.CatalogRead, unavailable: fault.ServiceUnavailable, catalog: true, handle: (*Server).readItem},
-		{Method: "GET", Path: "/healthz", Operation: "getHealth", unavailable: fault.ServiceUnavailable, handle: (*Server).health},
+		{Method: "POST", Path: "/v1/connections/{connection_id}/storefront-signals",
+			Operation: "recordStorefrontSignals", Scope: storekey.SignalsWrite,
+			unavailable: fault.SignalsUnavailable, beacon: true, batch: true,
+			handle: (*Server).recordSignals},
+		{Method: "POST", Path: "/v1/connections/{connection_id}/recommendations",
+			Operation: "getRecommendations", Scope: storekey.RecommendationsRead,
+			unavailable: fault.ServiceUnavailable, handle: (*Server).recommend},
+		{Method: "GET", Path: "/v1/catalog/items/{item_id}",
+			Operation: "getCatalogItem", Scope: storekey.CatalogRead,
+			unavailable: fault.ServiceUnavailable, catalog: true, handle: (*Server).readItem},
+		{Method: "GET", Path: "/healthz",
+			Operation: "getHealth", unavailable: fault.ServiceUnavailable, handle: (*Server).health},
 	}
 }
 
-// segment is one part of a path: a literal, or an identifier of a kind.
-type segment struct {
-	literal string
-	prefix  ident.Prefix
-}
-
+// compiledRoute is a route whose path is cut at its identifier.
 type compiledRoute struct {
 	Route
-	segments []segment
+	before, after []byte
+	id            ident.Prefix // empty: the path has no identifier
 }
 
-// router matches paths as they were sent: nothing is decoded or cleaned, so an escape or an empty segment fits no
-// route.
+// router matches paths as they were sent: nothing is decoded or cleaned, so an escape or an empty segment
+// matches no route.
 type router struct{ routes []compiledRoute }
 
 func newRouter(routes []Route) *router {
+	kinds := map[string]ident.Prefix{"connection_id": ident.Connection, "item_id": ident.Item}
 	var r router
 	for _, route := range routes {
-		c := compiledRoute{Route: route}
-		for _, part := range strings.Split(route.Path[1:], "/") {
-			c.segments = append(c.segments, compileSegment(part))
-		}
-		r.routes = append(r.routes, c)
+		before, rest, _ := strings.Cut(route.Path, "{")
+		name, after, _ := strings.Cut(rest, "}")
+		r.routes = append(r.routes,
+			compiledRoute{Route: route, before: []byte(before), after: []byte(after), id: kinds[name]})
 	}
 	return &r
 }
 
-func compileSegment(part string) segment {
-	switch part {
-	case "{connection_id}":
-		return segment{prefix: ident.Connection}
-	case "{item_id}":
-		return segment{prefix: ident.Item}
-	}
-	return segment{literal: part}
-}
-
-// match returns the route of path and method, with the identifier that the path held. Without a route, allow is the
-// methods that the path knows: empty when it is no path of ours.
+// match returns the route of path and method, with the identifier in the path. Without a route, allow is the
+// methods of the path, empty for an unknown path.
 func (r *router) match(method string, path []byte) (route *Route, id string, allow []string) {
 	if method == "HEAD" {
 		method = "GET"
 	}
 	for i := range r.routes {
 		c := &r.routes[i]
-		found, ok := c.fits(path)
+		found, ok := c.match(path)
 		if !ok {
 			continue
 		}
@@ -96,33 +87,19 @@ func (r *router) match(method string, path []byte) (route *Route, id string, all
 	return nil, "", allow
 }
 
-// fits reports whether the path is the route's, and the bytes of its identifier.
-func (c *compiledRoute) fits(path []byte) (id []byte, ok bool) {
-	rest := path
-	for _, s := range c.segments {
-		if len(rest) == 0 || rest[0] != '/' {
-			return nil, false
-		}
-		part := rest[1:]
-		if i := bytes.IndexByte(part, '/'); i >= 0 {
-			part = part[:i]
-		}
-		rest = rest[1+len(part):]
-		switch {
-		case s.literal != "" && string(part) != s.literal:
-			return nil, false
-		case s.literal == "":
-			if !ident.ValidBytes(s.prefix, part) {
-				return nil, false
-			}
-			id = part
-		}
+// match reports whether the path is the route's, and returns the bytes of its identifier.
+func (c *compiledRoute) match(path []byte) (id []byte, ok bool) {
+	if id, ok = bytes.CutPrefix(path, c.before); ok {
+		id, ok = bytes.CutSuffix(id, c.after)
 	}
-	return id, len(rest) == 0
+	if c.id == "" {
+		return nil, ok && len(id) == 0
+	}
+	return id, ok && ident.ValidBytes(c.id, id)
 }
 
-// target splits a request target as it was sent. The authority of an absolute form is left out; it decides nothing.
-func target(uri []byte) (path, query []byte) {
+// splitTarget splits a request target as it was sent. The authority of an absolute form is ignored.
+func splitTarget(uri []byte) (path, query []byte) {
 	path = uri
 	if i := bytes.IndexByte(path, '?'); i >= 0 {
 		path, query = path[:i], path[i+1:]

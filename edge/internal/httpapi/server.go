@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -24,34 +25,34 @@ import (
 	"storefront.internal/shared/tracing"
 )
 
-// Keys answers what a storefront key opens. Its errors are the faults unauthorized and service_unavailable. It must
-// not keep the secret.
+// Keys resolves storefront keys. Its errors are the faults unauthorized and service_unavailable. It does not
+// keep the secret.
 type Keys interface {
 	Resolve(ctx context.Context, secret []byte) (storekey.Grant, error)
-	// Remembered answers what is known without any look-up.
-	Remembered(secret []byte) (storekey.Grant, bool)
+	// Known returns what is known without asking the source of truth.
+	Known(ctx context.Context, secret []byte) (storekey.Grant, bool)
 }
 
-// Signals is the use case of operation 1. It calls charge once, with the number of signals. It must not keep the body;
-// the results may point into it.
+// Signals records storefront signals. It calls charge once, with the number of signals. It does not keep the
+// body; the results may point into it.
 type Signals interface {
 	Record(ctx context.Context, req intake.Request, charge func(n int)) ([]signal.Result, error)
 }
 
-// Recommendations is the use case of operation E1. It must not keep the body.
+// Recommendations answers requests for recommendations. It does not keep the body.
 type Recommendations interface {
 	Recommend(ctx context.Context, req recommend.Request) (*recommend.Answer, error)
 }
 
-// Items is the use case of operation 2. The document is shared, and nothing of it is changed.
+// Items reads catalog items. The document is shared and must not be changed.
 type Items interface {
 	Read(ctx context.Context, req itemread.Request) (*itemread.Document, error)
 }
 
-// MaxBody is the greatest length of a body (contract, section 1 "Body limits").
+// MaxBody is the greatest length of a body.
 const MaxBody = 256 << 10
 
-// callTimeout bounds the work for one request; operation 1 gives up earlier by itself.
+// callTimeout bounds the work for one request; recording signals gives up earlier by itself.
 const callTimeout = 6 * time.Second
 
 // Config is what a Server needs.
@@ -60,7 +61,7 @@ type Config struct {
 	Signals         Signals
 	Recommendations Recommendations
 	Items           Items
-	Limiter         *ratelimit.Limiter
+	RateLimiter     *ratelimit.Limiter
 	Problems        *problem.Builder
 	Metrics         *Metrics
 	Logger          *slog.Logger
@@ -68,73 +69,73 @@ type Config struct {
 	Now             func() time.Time
 
 	TrustedProxies []netip.Prefix
-	Beacon         bool            // text/plain with ?key= on operation 1
-	LogSample      int             // one event in so many is logged below status 500; 0 logs none
-	Work           overload.Config // what may be in work at once, without reads of the catalog
-	Reads          overload.Config // of the catalog
-	Failures       ratelimit.Quota // of a wrong key from one address; the zero value: no limit
-	ItemTTL        time.Duration   // what clients may keep an item for; in whole seconds
-	Timeouts       Timeouts
+	Beacon         bool // accept signals as text/plain with ?key=
+	LogSample      int  // one in so many events below status 400 is logged; 0: none
+	MaxBodyBytes   int  // of all bodies that are being read or in work; 0: 64 MiB
+	MaxConnections int  // open at a time; 0: 4096
+	// MaxConnectionsPerAddress bounds those of one address that is no trusted proxy; 0: no limit.
+	MaxConnectionsPerAddress int
+
+	WorkLimits   overload.Config // of all operations but catalog reads
+	ReadLimits   overload.Config // of catalog reads
+	AuthFailures ratelimit.Quota // for wrong keys from one address; the zero value: no limit
+	ItemTTL      time.Duration   // how long clients may cache an item; in whole seconds
+	Timeouts     Timeouts
 }
 
-// Timeouts are those of connections. The zero value means the defaults.
+// Timeouts are those of connections. Zero values mean the defaults.
 type Timeouts struct{ Read, Write, Idle time.Duration }
 
 // Server is the public listener.
 type Server struct {
-	keys            Keys
-	signals         Signals
-	recommendations Recommendations
-	items           Items
-	limiter         *ratelimit.Limiter
-	problems        *problem.Builder
-	metrics         *Metrics
-	log             *slog.Logger
-	tracing         *tracing.Tracing
-	now             func() time.Time
-	trusted         []netip.Prefix
-	beacon          bool
-	sample          sampler
-	turns           *overload.Turns
-	reads           *overload.Turns // of the catalog, so that signals do not starve it
-	failures        *ratelimit.Failures
-	itemCaching     string // Cache-Control of an item
-	router          *router
-	answers         sync.Pool // of *answer
-	http            *fasthttp.Server
-	base            context.Context // the parent of every call; ends after the drain
-	end             context.CancelFunc
-	leaving         atomic.Bool
+	cfg          Config
+	eventLog     eventLog
+	workLimiter  *overload.Limiter
+	readLimiter  *overload.Limiter // of catalog reads, so that signals do not starve them
+	authFailures *ratelimit.Limiter
+	itemCaching  string // Cache-Control of an item
+	router       *router
+	bodies       bodyBudget
+	conns        *connTable
+	scratch      sync.Pool // of *signalsScratch
+	http         *fasthttp.Server
+	base         context.Context // the parent of every call; ends after the shutdown
+	end          context.CancelFunc
+	draining     atomic.Bool
 }
 
 // New returns a server that does not listen yet.
 func New(c Config) *Server {
 	s := &Server{
-		keys: c.Keys, signals: c.Signals, recommendations: c.Recommendations, items: c.Items, limiter: c.Limiter, problems: c.Problems,
-		metrics: c.Metrics, log: c.Logger, tracing: c.Tracing, now: c.Now, trusted: c.TrustedProxies, beacon: c.Beacon,
-		sample: sampler{every: c.LogSample}, router: newRouter(Routes()),
-		turns: overload.New(c.Work), reads: overload.New(c.Reads), failures: ratelimit.NewFailures(c.Failures, c.Now),
-		itemCaching: "private, max-age=" + strconv.Itoa(int(c.ItemTTL/time.Second)),
+		cfg: c, router: newRouter(Routes()), eventLog: newEventLog(c.LogSample),
+		workLimiter: overload.New(c.WorkLimits), readLimiter: overload.New(c.ReadLimits),
+		authFailures: ratelimit.New(ratelimit.Config{PerAddress: c.AuthFailures, Now: c.Now}),
+		itemCaching:  "private, max-age=" + strconv.Itoa(int(c.ItemTTL/time.Second)),
 	}
-	s.answers.New = func() any { return new(answer) }
+	s.bodies.max = int64(cmp.Or(c.MaxBodyBytes, 64<<20))
+	s.conns = newConnTable(cmp.Or(c.MaxConnections, 4096), c.MaxConnectionsPerAddress, c.TrustedProxies)
+	s.scratch.New = func() any { return new(signalsScratch) }
 	s.base, s.end = context.WithCancel(context.Background())
 	s.http = newFastHTTP(c.Timeouts, s)
 	return s
 }
 
-// newFastHTTP holds the settings that the library's defaults get wrong for a public listener: no read deadline, parse
-// errors that log the request's head with its credential, bodies without a bound, multipart forms read ahead.
+// newFastHTTP changes the defaults of the library that do not suit a public listener: no read deadline, parse
+// errors that log the request header with its credential, bodies without a bound, multipart forms that are
+// read ahead.
 func newFastHTTP(t Timeouts, s *Server) *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:                      s.handle,
 		ErrorHandler:                 s.handleReadError,
 		ExpectHandler:                s.handleExpect,
-		ReadTimeout:                  orDefault(t.Read, 10*time.Second),
-		WriteTimeout:                 orDefault(t.Write, 10*time.Second),
-		IdleTimeout:                  orDefault(t.Idle, 60*time.Second),
+		HeaderReceived:               s.admitBody,
+		ConnState:                    connState,
+		ReadTimeout:                  cmp.Or(t.Read, 10*time.Second),
+		WriteTimeout:                 cmp.Or(t.Write, 10*time.Second),
+		IdleTimeout:                  cmp.Or(t.Idle, 60*time.Second),
 		ReadBufferSize:               readBuffer,
 		MaxRequestBodySize:           MaxBody,
-		Concurrency:                  4096,
+		Concurrency:                  2 * s.conns.max, // never reached: the table refuses before
 		DisablePreParseMultipartForm: true,
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,
@@ -148,22 +149,19 @@ func newFastHTTP(t Timeouts, s *Server) *fasthttp.Server {
 // readBuffer also bounds the size of a request's header.
 const readBuffer = 8192
 
-func orDefault(d, fallback time.Duration) time.Duration {
-	if d > 0 {
-		return d
-	}
-	return fallback
+// Serve serves the listener until Shutdown.
+func (s *Server) Serve(l net.Listener) error {
+	own := newListener(l, s)
+	defer own.running.Wait()
+	return s.http.Serve(own)
 }
 
-// Serve serves the listener until Shutdown.
-func (s *Server) Serve(l net.Listener) error { return s.http.Serve(l) }
+// StartDraining makes every answer close its connection, so that clients open the next one elsewhere before
+// balancers notice. A connection that its client has closed is not cut off in the middle of a request.
+func (s *Server) StartDraining() { s.draining.Store(true) }
 
-// Leave asks every client that still sends to open its next connection elsewhere. Balancers learn it later than clients
-// do, and a connection that nobody uses any more can be closed without a request being on its way.
-func (s *Server) Leave() { s.leaving.Store(true) }
-
-// Shutdown stops accepting, closes idle connections, and waits for running requests until ctx ends. Then the calls of
-// those that still run are cancelled.
+// Shutdown stops accepting, closes idle connections, and waits for running requests until ctx ends. Then it
+// cancels the calls of those that still run.
 func (s *Server) Shutdown(ctx context.Context) error {
 	defer s.end()
 	err := s.http.ShutdownWithContext(ctx)
@@ -173,11 +171,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// quietLogger counts what fasthttp would log: its texts hold client addresses.
+// quietLogger counts what fasthttp would log, because its texts hold client addresses.
 type quietLogger struct{ s *Server }
 
 // Printf implements fasthttp.Logger.
 func (q quietLogger) Printf(format string, _ ...any) {
-	q.s.metrics.server.Inc()
-	q.s.log.Debug("connection ended in an error", slog.String("kind", format))
+	q.s.cfg.Metrics.connErrors.Inc()
+	q.s.cfg.Logger.Debug("connection ended in an error", slog.String("kind", format))
 }

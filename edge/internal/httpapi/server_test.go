@@ -25,17 +25,22 @@ const batch = `{"signals":[{},{}]}`
 func TestRecordSignals(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	r := h.expect(h.post(myPath, h.secret, batch, "User-Agent: UA", "Accept-Language: es", "Origin: https://shop.example",
+	r := h.expect(h.post(myPath, h.secret, batch, "User-Agent: UA", "Accept-Language: es",
+		"Origin: https://shop.example",
 		"Referer: https://shop.example/p", "X-Forwarded-For: 203.0.113.9"), 202, "")
-	if got, want := string(r.body), `{"results":[{"index":0,"signal_id":"sig_1","status":"accepted"},{"index":1,"signal_id":null,"status":"rejected","reason":"invalid_signal"}]}`; got != want {
+	if got, want := string(r.body),
+		`{"results":[{"index":0,"signal_id":"sig_1","status":"accepted"},{"index":1,"signal_id":null,`+
+			`"status":"rejected","reason":"invalid_signal"}]}`; got != want {
 		t.Errorf("body %s", got)
 	}
 	got := h.signals.requests()
 	if len(got) != 1 {
 		t.Fatalf("%d calls", len(got))
 	}
-	want := signal.Audit{IP: "203.0.113.9", UserAgent: "UA", AcceptLanguage: "es", Origin: "https://shop.example", Referer: "https://shop.example/p"}
-	if g := got[0]; g.ConnectionID != "con_mine" || g.StoreID != "str_mine" || string(g.Body) != batch || g.Audit != want || time.Since(g.ReceivedAt) > time.Minute {
+	want := signal.Audit{IP: "203.0.113.9", UserAgent: "UA", AcceptLanguage: "es",
+		Origin: "https://shop.example", Referer: "https://shop.example/p"}
+	if g := got[0]; g.ConnectionID != "con_mine" || g.StoreID != "str_mine" || string(g.Body) != batch ||
+		g.Audit != want || time.Since(g.ReceivedAt) > time.Minute {
 		t.Errorf("request %+v", g)
 	}
 }
@@ -45,7 +50,9 @@ func TestRecommendations(t *testing.T) {
 	h := start(t)
 	trace := "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	r := h.expect(h.post(recPath, h.secret, `{"placement":"home"}`, "traceparent: "+trace), 200, "")
-	want := `{"decision_id":"dec_1","placement":"home","served_at":"2026-01-02T03:04:05.0006Z","source":"engine","items":[{"position":0,"item_id":"itm_1","variant_id":"var_1"},{"position":1,"item_id":"itm_2"}]}`
+	want := `{"decision_id":"dec_1","placement":"home","served_at":"2026-01-02T03:04:05.0006Z",` +
+		`"source":"engine","items":[{"position":0,"item_id":"itm_1","variant_id":"var_1"},{"position":1,` +
+		`"item_id":"itm_2"}]}`
 	if string(r.body) != want {
 		t.Errorf("body %s, want %s", r.body, want)
 	}
@@ -58,7 +65,8 @@ func TestTracedRequests(t *testing.T) {
 	t.Parallel()
 	spans := tracetest.NewInMemoryExporter()
 	h := start(t, func(c *Config) {
-		c.Tracing = tracing.New(tracing.Config{Service: "edge"}, sdktrace.NewSimpleSpanProcessor(spans))
+		c.Tracing = tracing.NewWithProcessor(tracing.Config{Service: "edge"},
+			sdktrace.NewSimpleSpanProcessor(spans))
 	})
 	trace := "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	h.expect(h.post(recPath, h.secret, `{"placement":"home"}`, "traceparent: "+trace), 200, "")
@@ -68,7 +76,8 @@ func TestTracedRequests(t *testing.T) {
 	}
 	h.expect(h.post(recPath, h.secret, `{"placement":"home"}`), 200, "")
 	all := spans.GetSpans()
-	if len(all) != 1 || all[0].Name != "getRecommendations" || all[0].SpanContext.SpanID().String() != got[36:52] {
+	if len(all) != 1 || all[0].Name != "getRecommendations" ||
+		all[0].SpanContext.SpanID().String() != got[36:52] {
 		t.Errorf("%+v", all)
 	}
 }
@@ -93,8 +102,9 @@ func TestRateLimit(t *testing.T) {
 	t.Parallel()
 	at := time.Now()
 	h := start(t, func(c *Config) {
-		c.Limiter = ratelimit.New(ratelimit.Config{PerKey: ratelimit.Quota{PerSecond: 1000, Burst: 1000}, PerAddress: ratelimit.Quota{PerSecond: 10, Burst: 20},
-			Now: func() time.Time { return at }})
+		c.RateLimiter = ratelimit.New(ratelimit.Config{PerKey: ratelimit.Quota{PerSecond: 1000, Burst: 1000},
+			PerAddress: ratelimit.Quota{PerSecond: 10, Burst: 20},
+			Now:        func() time.Time { return at }})
 	})
 	h.signals.size = 50
 	r := h.expect(h.post(myPath, h.secret, batch), 202, "")
@@ -105,10 +115,12 @@ func TestRateLimit(t *testing.T) {
 		t.Errorf("RateLimit %s, want %s", got, want)
 	}
 	r = h.expect(h.post(myPath, h.secret, batch), 429, fault.RateLimited)
-	if r.Header.Get("Retry-After") != "4" || r.Header.Get("RateLimit") == "" || r.Header.Get("RateLimit-Policy") == "" {
+	if r.Header.Get("Retry-After") != "4" || r.Header.Get("RateLimit") == "" ||
+		r.Header.Get("RateLimit-Policy") == "" {
 		t.Errorf("%v", r.Header)
 	}
-	h.expect(h.post(myPath, h.secret, batch, "X-Forwarded-For: 203.0.113.9"), 202, "") // another shopper of the same key
+	// another shopper of the same key
+	h.expect(h.post(myPath, h.secret, batch, "X-Forwarded-For: 203.0.113.9"), 202, "")
 	h.expect(h.post(myPath, h.secret, batch, "X-Forwarded-For: 203.0.113.9"), 429, fault.RateLimited)
 }
 
@@ -120,24 +132,27 @@ func TestProblemsOfTheUseCase(t *testing.T) {
 		status int
 		code   fault.Code
 	}{
-		"invalid":     {fault.Invalid("/signals", "missing", "No signals."), 400, fault.InvalidRequest},
-		"too many":    {&fault.Error{Code: fault.SignalBatchLimitExceeded, Extra: map[string]any{"max_signals_per_batch": 50, "actual_signals": 51}}, 422, fault.SignalBatchLimitExceeded},
-		"unavailable": {&fault.Error{Code: fault.SignalsUnavailable, RetryAfter: 3 * time.Second}, 503, fault.SignalsUnavailable},
-		"anything":    {fmt.Errorf("canary-cause"), 500, fault.InternalError},
+		"invalid": {fault.Invalid("/signals", "missing", "No signals."), 400, fault.InvalidRequest},
+		"too many": {&fault.Error{Code: fault.SignalBatchLimitExceeded,
+			Extra: map[string]any{"max_signals_per_batch": 50, "actual_signals": 51}}, 422,
+			fault.SignalBatchLimitExceeded},
+		"unavailable": {&fault.Error{Code: fault.SignalsUnavailable, RetryAfter: 3 * time.Second}, 503,
+			fault.SignalsUnavailable},
+		"anything": {fmt.Errorf("canary-cause"), 500, fault.InternalError},
 	} {
 		h.signals.mu.Lock()
 		h.signals.do = func(context.Context, intake.Request) ([]signal.Result, error) { return nil, tc.err }
 		h.signals.mu.Unlock()
 		r := h.expect(h.post(myPath, h.secret, batch), tc.status, tc.code)
 		if strings.Contains(string(r.body), "canary") {
-			t.Errorf("%s: the answer tells its cause", name)
+			t.Errorf("%s: the answer shows its cause", name)
 		}
 		if after := r.Header.Get("Retry-After"); (tc.status == 503) != (after >= "3" && after <= "5") {
 			t.Errorf("%s: Retry-After %q", name, after)
 		}
 	}
 	if !strings.Contains(h.log.String(), "canary-cause") {
-		t.Error("the log does not tell the cause of the 500")
+		t.Error("the log does not hold the cause of the 500")
 	}
 	h.keys.mu.Lock()
 	h.keys.err = fault.New(fault.ServiceUnavailable, "")
@@ -155,7 +170,7 @@ func TestPanicIsAnswered(t *testing.T) {
 		t.Errorf("%d %s", r.StatusCode, r.body)
 	}
 	if strings.Contains(h.log.String()+string(r.body), "canary") {
-		t.Error("the panic's value was told")
+		t.Error("the panic's value is shown")
 	}
 	if v := gather(t, h, "storefront_edge_http_panics_total"); v != 1 {
 		t.Errorf("%v panics counted", v)
@@ -176,7 +191,8 @@ func gather(t *testing.T, h *harness, name string) float64 {
 	for _, f := range families {
 		if f.GetName() == name {
 			for _, m := range f.GetMetric() {
-				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+				sum += float64(m.GetHistogram().GetSampleCount())
 			}
 		}
 	}
@@ -186,8 +202,8 @@ func gather(t *testing.T, h *harness, name string) float64 {
 func TestOverload(t *testing.T) {
 	t.Parallel()
 	for reason, limit := range map[string]func(*Config){
-		"waited":     func(c *Config) { c.Work.MaxInFlight = 1 },
-		"body_bytes": func(c *Config) { c.Work.MaxBytes = len(batch) },
+		"waited":     func(c *Config) { c.WorkLimits.MaxInFlight = 1 },
+		"body_bytes": func(c *Config) { c.WorkLimits.MaxBytes = len(batch) },
 	} {
 		h := start(t, limit)
 		entered, release := make(chan struct{}), make(chan struct{})
@@ -220,7 +236,7 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// A request that runs when the server stops is answered, and the next one is not taken.
+// A request that runs when the server stops is answered, and the next one is not accepted.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -262,15 +278,16 @@ func waitRefused(t *testing.T, addr string) {
 		}
 		conn.Close()
 	}
-	t.Fatal("connections are still taken")
+	t.Fatal("connections are still accepted")
 }
 
-// Hundreds of requests at once with bodies of their own: none is told another's.
+// Hundreds of concurrent requests with different bodies: none gets the answer of another.
 func TestBuffersDoNotMix(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	h.signals.do = func(_ context.Context, req intake.Request) ([]signal.Result, error) {
-		return []signal.Result{{SignalID: string(req.Body) + req.Audit.UserAgent, HasSignalID: true, Status: signal.Accepted}}, nil
+		return []signal.Result{{SignalID: string(req.Body) + req.Audit.UserAgent, HasSignalID: true,
+			Status: signal.Accepted}}, nil
 	}
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}}
 	defer client.CloseIdleConnections()

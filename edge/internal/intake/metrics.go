@@ -1,39 +1,36 @@
 package intake
 
 import (
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 
-	"storefront.internal/shared/fault"
 	"storefront.internal/shared/signal"
 )
 
-// Metrics are what operation 1 reports of itself. All labels are of closed sets.
+// Metrics are the metrics of recording signals. All labels have closed sets of values.
 type Metrics struct {
-	signals    *prometheus.CounterVec // elements answered with 202, by outcome
-	refused    *prometheus.CounterVec // whole batches, by code
+	signals    *prometheus.CounterVec // elements answered with 202, by status and reason
+	refused    *prometheus.CounterVec // whole batches, by error code
 	discarded  *prometheus.CounterVec // malformed visitor and client objects
-	unrecorded *prometheus.CounterVec // 503s by what was in the way
-	produced   *prometheus.CounterVec // hand-offs by outcome
-	lookups    *prometheus.CounterVec // questions to the ledger
+	unrecorded *prometheus.CounterVec // 503s by cause
+	produced   *prometheus.CounterVec // records by outcome
+	lookups    *prometheus.CounterVec // queries of the ledger
 	wait       prometheus.Histogram
 	cold       prometheus.Gauge
 	dropped    prometheus.Counter
 
-	accepted, duplicate, acknowledged prometheus.Counter // of the above, for every request
+	accepted, duplicate, acknowledged prometheus.Counter // series of the above that every request counts
 }
 
-// What stood in the way of recording a batch: the label cause.
+// Why a batch could not be recorded: the label cause.
 const (
 	causeClaims   = "claims"   // Redis
-	causePatience = "patience" // another attempt held a claim until the deadline
-	causeLedger   = "ledger"   // Redis is cold and the ledger cannot be asked
+	causeDeadline = "patience" // another attempt held a claim until the deadline
+	causeLedger   = "ledger"   // Redis lost its claims and the ledger does not answer
 	causeProduce  = "produce"  // Kafka did not acknowledge
-	causeLost     = "lost"     // this process stalled, and another one took over
+	causeLost     = "lost"     // this process stalled, and another attempt took over
 )
 
-// NewMetrics registers the metrics.
+// NewMetrics returns registered metrics.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
@@ -41,33 +38,44 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		return v
 	}
 	m := &Metrics{
-		signals:    counter("storefront_edge_signals_total", "Signals answered with 202, by status and, of rejected ones, reason.", "status", "reason"),
-		refused:    counter("storefront_edge_signal_batches_refused_total", "Batches refused as a whole, by code of the problem.", "code"),
-		discarded:  counter("storefront_edge_signal_fields_discarded_total", "Malformed visitor and client objects left out of signals that were taken.", "field"),
-		unrecorded: counter("storefront_edge_signals_unavailable_total", "Batches answered with 503, by what was in the way.", "cause"),
-		produced:   counter("storefront_edge_handoffs_total", "Records handed to Kafka, by outcome.", "outcome"),
-		lookups:    counter("storefront_edge_ledger_lookups_total", "Questions to the ledger whether signals are stored, by outcome.", "outcome"),
+		signals: counter("storefront_edge_signals_total",
+			"Signals answered with 202, by status and, for rejected ones, reason.", "status", "reason"),
+		refused: counter("storefront_edge_signal_batches_refused_total",
+			"Batches rejected as a whole, by error code.", "code"),
+		discarded: counter("storefront_edge_signal_fields_discarded_total",
+			"Malformed visitor and client objects left out of valid signals.", "field"),
+		unrecorded: counter("storefront_edge_signals_unavailable_total",
+			"Batches answered with 503, by cause.", "cause"),
+		produced: counter("storefront_edge_handoffs_total", "Records sent to Kafka, by outcome.",
+			"outcome"),
+		lookups: counter("storefront_edge_ledger_lookups_total",
+			"Look-ups of a batch's signals in the ledger, by outcome: answered; skipped (the ledger did not "+
+				"answer in time, or hung before, and the signals were accepted without it); refused (the "+
+				"same "+
+				"while Redis lacked its claims, so the batch was answered 503).", "outcome"),
 		wait: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "storefront_edge_claim_wait_seconds",
-			Help: "Time that requests spent waiting for claims that other requests held.", Buckets: prometheus.ExponentialBuckets(0.01, 2, 10),
+			Help:                        "Time that requests waited for claims that other requests held.",
+			Buckets:                     prometheus.ExponentialBuckets(0.01, 2, 10),
 			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100}),
 		cold: prometheus.NewGauge(prometheus.GaugeOpts{Name: "storefront_edge_claims_cold",
-			Help: "1 while Redis forgot claims that it should still have, and the ledger is asked too."}),
-		dropped: prometheus.NewCounter(prometheus.CounterOpts{Name: "storefront_edge_claim_marks_dropped_total",
-			Help: "Attempts whose end could not be written to Redis; the lease ended them."}),
+			Help: "1 while Redis lacks claims that it should have, and the ledger is asked too."}),
+		dropped: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "storefront_edge_claim_marks_dropped_total",
+			Help: "Claim attempts whose status could not be written to Redis; other requests take over " +
+				"after 10 s."}),
 	}
 	reg.MustRegister(m.wait, m.cold, m.dropped)
-	for _, cause := range []string{causeClaims, causePatience, causeLedger, causeProduce, causeLost} { // what alerts look at is there before it happens
-		m.unrecorded.WithLabelValues(cause)
+	for _, cause := range []string{causeClaims, causeDeadline, causeLedger, causeProduce, causeLost} {
+		m.unrecorded.WithLabelValues(cause) // alerts need the series before the first failure
 	}
-	m.accepted, m.duplicate = m.signals.WithLabelValues(string(signal.Accepted), ""), m.signals.WithLabelValues(string(signal.Duplicate), "")
+	m.accepted = m.signals.WithLabelValues(string(signal.Accepted), "")
+	m.duplicate = m.signals.WithLabelValues(string(signal.Duplicate), "")
 	m.acknowledged = m.produced.WithLabelValues("acknowledged")
 	return m
 }
 
-func (m *Metrics) refuse(code fault.Code) { m.refused.WithLabelValues(string(code)).Inc() }
-
-// answered counts the elements of a 202.
-func (m *Metrics) answered(results []signal.Result) {
+// countAnswered counts the elements of a 202.
+func (m *Metrics) countAnswered(results []signal.Result) {
 	var accepted, duplicate int
 	for i := range results {
 		switch results[i].Status {
@@ -87,12 +95,10 @@ func (m *Metrics) answered(results []signal.Result) {
 	}
 }
 
-func (m *Metrics) waited(d time.Duration) { m.wait.Observe(d.Seconds()) }
-
-func (m *Metrics) temperature(e Epoch) {
-	if e == Warm {
-		m.cold.Set(0)
-	} else {
+func (m *Metrics) setCold(cold bool) {
+	if cold {
 		m.cold.Set(1)
+	} else {
+		m.cold.Set(0)
 	}
 }

@@ -2,71 +2,74 @@ package intake
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"log/slog"
-	mathrand "math/rand/v2"
-	"strconv"
+	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"storefront.internal/edge/internal/claims"
 	"storefront.internal/edge/internal/deadline"
+	"storefront.internal/edge/internal/signaljson"
+	"storefront.internal/edge/internal/signalrules"
+	"storefront.internal/shared/breaker"
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/ident"
 	"storefront.internal/shared/signal"
 	"storefront.internal/shared/stream"
+	"storefront.internal/shared/telemetry"
 )
 
-// Request is one call of operation 1 that was let in.
+// Request is one authorized call.
 type Request struct {
 	ConnectionID ident.ConnectionID
 	StoreID      ident.StoreID
 	Body         []byte    // read during the call only; the results point into it
 	ReceivedAt   time.Time // zero: now
 	Audit        signal.Audit
-	Results      []signal.Result // room for the results; nil: they get their own
+	Results      []signal.Result // memory for the results; may be nil
 }
 
-// Producer hands a record to Kafka and waits for the answer of all replicas, at most until ctx's deadline. A value
-// that was not acknowledged may still be read by the transport, so it is never used again.
+// Producer hands a record to Kafka and waits, at most until ctx's deadline, until all in-sync replicas have
+// it. A value that was not acknowledged may still be read by the transport, so it is never used again.
 type Producer interface {
 	Produce(ctx context.Context, value []byte) (stream.Outcome, error)
 }
 
-// Ledger asks PostgreSQL which signals are stored. "duplicate" has no time limit, and claims have.
+// Ledger asks PostgreSQL which signals are stored. Unlike a claim, what it knows does not expire. Its methods
+// may block until the context ends.
 type Ledger interface {
 	// Known says of each id whether the ledger holds it.
 	Known(ctx context.Context, c ident.ConnectionID, ids []ident.SignalID) ([]bool, error)
-	// RecentlyStored says whether the store holds a signal younger than within.
+	// RecentlyStored reports whether a signal was stored within that time.
 	RecentlyStored(ctx context.Context, within time.Duration) (bool, error)
 }
 
-// Config is what a Service stands on.
+// Config is what a Service needs.
 type Config struct {
-	Claims    Claims
+	Claims    claims.Store
 	Producer  Producer
 	Ledger    Ledger
-	Decisions DecisionVerifier
+	Decisions signalrules.DecisionVerifier
 	Metrics   *Metrics
 	Logger    *slog.Logger
 	Now       func() time.Time // nil: time.Now
+	Random    func() uint64    // for claims; nil: rand.Uint64
 	Deadline  time.Duration    // of a request, from its start; 0: 4 s
 }
 
-// defaultDeadline is far below the lease, so that an attempt is over before anybody may take over from it.
+// defaultDeadline is far below claims.TakeoverAfter, so that an attempt ends before another one may take
+// over.
 const defaultDeadline = 4 * time.Second
 
-// Service is the use case of operation 1. Its methods may be called at the same time.
+// Service records batches of signals. It is safe for concurrent use.
 type Service struct {
-	cfg      Config
-	rules    rules
-	acquirer acquirer
-	marker   *marker
-	prefix   string
-	counter  atomic.Uint64
-	works    sync.Pool
-	values   sync.Pool
+	cfg     Config
+	rules   *signalrules.Rules
+	claimer *claims.Claimer
+	ledger  *breaker.Breaker // of the look-ups in the ledger
+	logs    *telemetry.Throttle[string]
+	scratch sync.Pool // of *scratch
+	values  sync.Pool // of *[]byte: acknowledged record values
 }
 
 // New returns a Service. Close it after the last Record.
@@ -74,65 +77,102 @@ func New(cfg Config) *Service {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Deadline <= 0 || cfg.Deadline > lease/2 {
+	if cfg.Deadline <= 0 || cfg.Deadline > claims.TakeoverAfter/2 {
 		cfg.Deadline = defaultDeadline
 	}
-	var random [12]byte
-	_, _ = rand.Read(random[:]) // never fails: the runtime ends the process instead
-	s := &Service{cfg: cfg, prefix: base64.RawURLEncoding.EncodeToString(random[:]) + "-"}
-	s.rules = rules{reasons: newRuleReasons(), zones: newZones(), decisions: cfg.Decisions}
-	s.marker = newMarker(cfg.Claims, cfg.Metrics.dropped.Inc)
-	s.acquirer = acquirer{claims: cfg.Claims, nextID: s.nextAttempt, marker: s.marker, waited: cfg.Metrics.waited}
-	s.works.New = func() any { return new(work) }
+	s := &Service{cfg: cfg, rules: signalrules.New(cfg.Decisions), ledger: newLedgerBreaker(),
+		logs: telemetry.NewThrottle[string](time.Second, 1)}
+	s.claimer = claims.New(claims.Config{
+		Store: cfg.Claims, Deadline: cfg.Deadline, Random: cfg.Random, Logger: cfg.Logger,
+		ObserveWait:  func(d time.Duration) { cfg.Metrics.wait.Observe(d.Seconds()) },
+		CountDropped: cfg.Metrics.dropped.Inc,
+	})
+	s.scratch.New = func() any { return new(scratch) }
 	s.values.New = func() any { return new([]byte) }
 	return s
 }
 
-// Close writes, until ctx ends, the registers that wait for Redis.
-func (s *Service) Close(ctx context.Context) { s.marker.close(ctx) }
+// Close writes, until ctx ends, the statuses of attempts that wait for Redis.
+func (s *Service) Close(ctx context.Context) { s.claimer.Close(ctx) }
 
-// nextAttempt returns an attempt id that no other process and no other attempt has: a prefix drawn at the start of
-// the process, and a counter.
-func (s *Service) nextAttempt() string { return s.prefix + strconv.FormatUint(s.counter.Add(1), 36) }
-
-// Record records a batch: decode, judge each element, claim what is sound, hand off what is new, confirm. charge, when
-// there is one, is called once with the number of signals before any of them is looked at.
+// Record records a batch: it decodes it, validates each element, claims the valid signals, hands the new ones
+// to Kafka and confirms. charge, when there is one, is called once with the number of signals, before they
+// are validated.
 //
-// The results are one per position. The error is a *fault.Error: invalid_request, signal_batch_limit_exceeded, or
-// signals_unavailable, after which a resend of the same batch is right.
+// There is one result per position. The error is a *fault.Error: invalid_request,
+// signal_batch_limit_exceeded, or signals_unavailable.
 func (s *Service) Record(ctx context.Context, req Request, charge func(n int)) ([]signal.Result, error) {
-	patience := deadline.New(ctx, time.Now().Add(s.cfg.Deadline))
-	defer patience.End()
-	ctx = patience
-	w := s.works.Get().(*work)
+	ctx, end := deadline.WithTimeout(ctx, s.cfg.Deadline)
+	defer end()
+	sc := s.scratch.Get().(*scratch)
 	defer func() {
-		w.reset()
-		s.works.Put(w)
+		sc.reset()
+		s.scratch.Put(sc)
 	}()
-	if bad := w.scan.decode(req.Body); bad != nil {
-		s.cfg.Metrics.refuse(bad.Code)
+	if bad := sc.decoder.Decode(req.Body); bad != nil {
+		s.cfg.Metrics.refused.WithLabelValues(string(bad.Code)).Inc()
 		return nil, bad
 	}
 	if charge != nil {
-		charge(w.scan.batch.count)
+		charge(sc.decoder.Count())
 	}
-	w.begin(&req, s.cfg.Now())
-	s.judge(w)
-	if len(w.first) > 0 {
-		if bad := s.settle(ctx, w); bad != nil {
+	sc.start(&req, s.cfg.Now())
+	s.validate(sc)
+	if len(sc.valid) > 0 {
+		if bad := s.recordValid(ctx, sc); bad != nil {
 			return nil, bad
 		}
 	}
-	s.cfg.Metrics.answered(w.results)
-	return w.results, nil
+	s.cfg.Metrics.countAnswered(sc.results)
+	return sc.results, nil
 }
 
-// retryAfter is how long a client should wait after a 503: 1 to 5 s, drawn, so that clients do not come back at once.
-func retryAfter() time.Duration { return time.Second + mathrand.N(4*time.Second) }
-
+// unavailable counts the cause and returns the 503. Its Retry-After is 1 to 5 s, chosen at random, so that
+// clients do not return at the same time.
 func (s *Service) unavailable(cause string, err error) *fault.Error {
 	s.cfg.Metrics.unrecorded.WithLabelValues(cause).Inc()
-	f := fault.Wrap(fault.SignalsUnavailable, "Signals cannot be recorded right now. Keep the batch and send it again.", err)
-	f.RetryAfter = retryAfter()
+	f := fault.Wrap(fault.SignalsUnavailable,
+		"Signals cannot be recorded right now. Keep the batch and send it again.", err)
+	f.RetryAfter = time.Second + rand.N(4*time.Second)
 	return f
+}
+
+// scratch is the memory of one request, from a pool. The results leave it; everything else is valid until
+// reset.
+type scratch struct {
+	decoder signaljson.Decoder
+	req     *Request
+	now     time.Time // by the service's clock
+	checked [signaljson.MaxSignals]signalrules.Result
+	results []signal.Result // the caller's
+
+	valid   []int        // positions of the elements that are the first valid one with their id
+	keys    []claims.Key // of them, in the same order
+	attempt claims.Attempt
+	record  signal.Record
+}
+
+// start prepares the results, one per position.
+func (sc *scratch) start(req *Request, now time.Time) {
+	sc.req, sc.now = req, now
+	if req.ReceivedAt.IsZero() {
+		req.ReceivedAt = now
+	}
+	if n := sc.decoder.Count(); n <= cap(req.Results) {
+		sc.results = req.Results[:n]
+		clear(sc.results)
+	} else {
+		sc.results = make([]signal.Result, n)
+	}
+}
+
+func (sc *scratch) reset() {
+	clear(sc.checked[:min(sc.decoder.Count(), signaljson.MaxSignals)])
+	sc.decoder.Reset()
+	sc.req, sc.results = nil, nil
+	sc.valid, sc.keys = sc.valid[:0], sc.keys[:0]
+	sc.attempt.Reset()
+	signals := sc.record.Signals
+	clear(signals)
+	sc.record = signal.Record{Signals: signals[:0]}
 }

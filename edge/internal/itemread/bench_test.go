@@ -17,7 +17,8 @@ func BenchmarkItemFromMemory(b *testing.B) {
 			r := newService(s, func(c *Config) { c.TTL = 1 << 60 })
 			keys := make([]Key, count)
 			for i := range keys {
-				keys[i] = Key{"con_0192f3a4b5c6d7e8f9a0b1c2d3", ident.ItemID(fmt.Sprintf("itm_lhto54sgatsoe2dof4gv046log%06d", i))}
+				keys[i] = Key{"con_0192f3a4b5c6d7e8f9a0b1c2d3",
+					ident.ItemID(fmt.Sprintf("itm_lhto54sgatsoe2dof4gv046log%06d", i))}
 				s.change(keys[i], 1, false, true)
 				expectB(b, r, keys[i])
 			}
@@ -35,7 +36,9 @@ func BenchmarkItemFromMemory(b *testing.B) {
 }
 
 func expectB(b *testing.B, r *Service, k Key) {
-	if _, err := r.Read(b.Context(), Request{ConnectionID: k.Connection, ItemID: k.Item, Client: ratelimit.Subject{Key: "key_1"}}); err != nil {
+	if _, err := r.Read(b.Context(),
+		Request{ConnectionID: k.Connection, ItemID: k.Item,
+			Client: ratelimit.Subject{Key: "key_1"}}); err != nil {
 		b.Fatal(err)
 	}
 }

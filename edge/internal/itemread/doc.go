@@ -1,24 +1,24 @@
-// Package itemread owns how an edge reads catalog items for operation 2 (spec.md "Read a catalog item"; contract,
-// section 2 "Operation 2"), and whether an item is a connection's. It refuses to know HTTP, Redis and PostgreSQL: they
-// are ports. It changes nothing that is true: PostgreSQL holds the items, everything else is a copy.
+// Package itemread owns how an edge reads catalog items (getCatalogItem), and whether an item belongs to a
+// connection. PostgreSQL holds the items; memory and Redis hold copies.
 //
-//	memory (a copy lives the time to live) → Redis → PostgreSQL, one load per item at a time
+//	memory (a copy is served for the time to live) → Redis → PostgreSQL, with one load per item at a time
 //
-// What holds:
+// Its guarantees:
 //
-//   - Never backwards. An edge does not answer an older refresh_revision of an item after a newer one, a deletion
-//     included, nor does the process that takes its place. A mark per item outlives the copy in memory; a copy in Redis
-//     that is older than the mark is passed over. The first one that a process meets is proven by PostgreSQL, since Redis
-//     may hold an older version than was answered; only while PostgreSQL is away such a copy serves unproven. It is
-//     proven again each minute: a version that Redis lost is made up for by then.
-//   - A foreign item does not exist. The connection is part of every key, in memory, in Redis and in SQL; so a foreign
-//     item takes the way of a missing one, step by step.
-//   - Stores may be away. Without Redis items come from PostgreSQL, without PostgreSQL from Redis and memory, where a
-//     copy then serves past its life. Only what is nowhere to be had is a service_unavailable.
-//   - A flood of misses stays outside. What does not exist is remembered for at most a second; look-ups in PostgreSQL
-//     have a bound, and those that found nothing a budget per key and client.
+//   - Never backwards. Once an edge answered a refresh_revision of an item, a deletion included, neither it
+//     nor the process that replaces it answers an older one. A high-water mark per item outlives the copy
+//     in memory, and a copy in Redis below the mark is ignored. PostgreSQL verifies the first copy from
+//     Redis that a process sees of an item, because Redis may be behind an earlier answer, and again each
+//     minute, because Redis may lose a write. While PostgreSQL is down, an unverified copy is served.
+//   - Items of other connections do not exist. The connection is part of every key in memory, Redis and
+//     SQL, so such an item takes the same steps as a missing one.
+//   - Stores may be down. Without Redis, items come from PostgreSQL; without PostgreSQL, from Redis and
+//     from memory, past the time to live. The answer is service_unavailable only when no source has the
+//     item.
+//   - Misses are bounded. A missing item is remembered for at most a second, look-ups in PostgreSQL have a
+//     bound, and look-ups that find nothing have a budget per key and client.
 //
-// Changes come as hints (Changed): they end the life of a copy at once. A hint that is lost costs no more than the time
-// to live. PostgreSQL may not go back: after it was restored from a backup the copies in Redis are deleted and the edges
-// started anew.
+// Changes arrive as hints (Changed), which end the time of a copy at once; a lost hint costs no more than
+// the time to live. PostgreSQL must not go back: after a restore from a backup, delete the copies in Redis
+// and restart the edges.
 package itemread

@@ -23,22 +23,22 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errDown = errors.New("down")
 
-// stores is a PostgreSQL and a Redis with their own faults. Its ports are storePort and cachePort.
+// stores is a PostgreSQL and a Redis with their own faults. storePort and cachePort implement the interfaces.
 type stores struct {
-	mu        sync.Mutex
-	rows      map[Key]Version
-	cached    map[Key]Version
-	storeDown bool
-	resets    int // so many reads of PostgreSQL find their session ended
-	cacheDown bool
-	hangs     bool // PostgreSQL does not answer until the context ends
-	panics    bool
-	reads     int
-	gets      int
-	inFlight  int
-	most      int
-	before    func() // runs between PostgreSQL's read and its answer
-	beforeGet func() // the same of Redis
+	mu         sync.Mutex
+	rows       map[Key]Version
+	cached     map[Key]Version
+	storeDown  bool
+	resets     int // reads of PostgreSQL that find their session ended
+	cacheDown  bool
+	storeHangs bool // PostgreSQL does not answer until the context ends
+	panics     bool
+	reads      int
+	gets       int
+	inFlight   int
+	most       int
+	before     func() // runs between PostgreSQL's read and its answer
+	beforeGet  func() // the same of Redis
 }
 
 func newStores() *stores { return &stores{rows: map[Key]Version{}, cached: map[Key]Version{}} }
@@ -74,7 +74,7 @@ func (p storePort) Item(ctx context.Context, k Key, held int64) (Version, bool, 
 	s.inFlight++
 	s.most = max(s.most, s.inFlight)
 	v, found := s.rows[k]
-	hangs, down, panics, before := s.hangs, s.storeDown || s.resets > 0, s.panics, s.before
+	hangs, down, panics, before := s.storeHangs, s.storeDown || s.resets > 0, s.panics, s.before
 	s.resets = max(0, s.resets-1)
 	s.mu.Unlock()
 	defer s.set(func() { s.inFlight-- })
@@ -144,7 +144,8 @@ func (p cachePort) Fill(_ context.Context, k Key, v Version) error {
 	return nil
 }
 
-func (p cachePort) Present(_ context.Context, c ident.ConnectionID, items []ident.ItemID) ([]Presence, error) {
+func (p cachePort) Present(_ context.Context, c ident.ConnectionID,
+	items []ident.ItemID) ([]Presence, error) {
 	s := p.stores
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,14 +158,17 @@ func (p cachePort) Present(_ context.Context, c ident.ConnectionID, items []iden
 		case found && v.deleted():
 			present[i] = Deleted
 		case found:
-			present[i] = Here
+			present[i] = Exists
 		}
 	}
 	return present, nil
 }
 
 func newService(s *stores, change ...func(*Config)) *Service {
-	c := Config{Store: storePort{s}, Cache: cachePort{s}, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Metrics: NewMetrics(prometheus.NewRegistry())}
+	c := Config{Store: storePort{s}, Cache: cachePort{s}, TTL: 5 * time.Second, MaxBytes: 64 << 20,
+		MaxLookups: 8,
+		Now:        time.Now, Logger: slog.New(slog.DiscardHandler),
+		Metrics: NewMetrics(prometheus.NewRegistry())}
 	for _, f := range change {
 		f(&c)
 	}
@@ -186,7 +190,8 @@ var mine = Key{"con_1", "itm_1"}
 
 func read(t testing.TB, r *Service, k Key) (*Document, error) {
 	t.Helper()
-	return r.Read(t.Context(), Request{ConnectionID: k.Connection, ItemID: k.Item, Client: ratelimit.Subject{Key: "key_1"}})
+	return r.Read(t.Context(),
+		Request{ConnectionID: k.Connection, ItemID: k.Item, Client: ratelimit.Subject{Key: "key_1"}})
 }
 
 // expect reads an item and wants the revision; 0 is not_found, -1 service_unavailable, -2 rate_limited.
@@ -200,12 +205,12 @@ func expect(t *testing.T, r *Service, k Key, want int64) {
 	case want <= 0 && !fault.Is(err, codes[want]):
 		t.Fatalf("%v, %v, want %s", doc, err, codes[want])
 	case want < 0 && fault.From(err).RetryAfter == 0:
-		t.Fatalf("%v names no time", err)
+		t.Fatalf("%v has no RetryAfter", err)
 	}
 }
 
-// looked expects that so many look-ups were made of Redis and of PostgreSQL since the last call.
-func (s *stores) looked(t *testing.T, gets, reads int) {
+// expectLookups expects that so many look-ups were made of Redis and of PostgreSQL since the last call.
+func (s *stores) expectLookups(t *testing.T, gets, reads int) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()

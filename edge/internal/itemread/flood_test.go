@@ -12,12 +12,13 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// A flood of reads of items that are in no cache has so many look-ups in flight, and the others are told soon.
+// A flood of reads of items that no cache holds has a bounded number of look-ups in flight; the others fail
+// soon.
 func TestLookUpsInFlightAreBounded(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, s *stores, r *Service) {
 		s.change(mine, 1, false, true)
-		s.set(func() { s.hangs = true })
+		s.set(func() { s.storeHangs = true })
 		var wg sync.WaitGroup
 		for i := range 500 {
 			wg.Go(func() { expect(t, r, Key{"con_1", ident.ItemID(fmt.Sprint("itm_x", i))}, -1) })
@@ -31,11 +32,13 @@ func TestLookUpsInFlightAreBounded(t *testing.T) {
 	}, func(c *Config) { c.MaxLookups = 16 })
 }
 
-// The budget is spent by look-ups that find nothing, by the client that asked before the key, and by nothing else.
+// Only look-ups that find nothing spend the budget: first that of the client, then that of the key.
 func TestMissBudget(t *testing.T) {
 	t.Parallel()
 	limiter := func(c *Config) {
-		c.Misses = ratelimit.New(ratelimit.Config{Now: c.Now, PerKey: ratelimit.Quota{PerSecond: 4, Burst: 40}, PerAddress: ratelimit.Quota{PerSecond: 1, Burst: 10}})
+		c.Misses = ratelimit.New(ratelimit.Config{Now: c.Now,
+			PerKey:     ratelimit.Quota{PerSecond: 4, Burst: 40},
+			PerAddress: ratelimit.Quota{PerSecond: 1, Burst: 10}})
 	}
 	play(t, func(t *testing.T, s *stores, r *Service) {
 		n := 0
@@ -59,7 +62,7 @@ func TestMissBudget(t *testing.T) {
 		for i := range 100 {
 			s.change(Key{"con_1", ident.ItemID(fmt.Sprint("itm_", i))}, 1, false, false)
 		}
-		for i := range 50 { // what is there costs nothing
+		for i := range 50 { // existing items cost nothing
 			if got := ask("10.0.0.1", Key{"con_1", ident.ItemID(fmt.Sprint("itm_", i))}); got != "" {
 				t.Fatal(got)
 			}
@@ -84,30 +87,37 @@ func TestMissBudget(t *testing.T) {
 		for i := range 3 {
 			flood(fmt.Sprint("10.0.1.", i), 10, fault.NotFound)
 		}
-		flood("10.0.2.1", 1, fault.RateLimited) // the key's is spent
+		flood("10.0.2.1", 1, fault.RateLimited) // the key's budget is spent
 	}, limiter)
 }
 
-// A reader whose own budget is whole does not get the refusal of the one who asked first.
+// A reader with its own budget left does not get the refusal of the reader that started the load.
 func TestRefusalIsNotShared(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, s *stores, r *Service) {
 		s.change(mine, 1, false, false)
-		poor, rich := ratelimit.Subject{Key: "key_1", Address: netip.MustParseAddr("10.0.0.1")}, ratelimit.Subject{Key: "key_1", Address: netip.MustParseAddr("10.0.0.2")}
-		r.misses.Charge(poor, 10)
+		poor, rich := ratelimit.Subject{Key: "key_1", Address: netip.MustParseAddr("10.0.0.1")},
+			ratelimit.Subject{Key: "key_1", Address: netip.MustParseAddr("10.0.0.2")}
+		r.cfg.Misses.Charge(poor, 10)
 		s.beforeGet = func() { time.Sleep(time.Millisecond) }
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if _, err := r.Read(t.Context(), Request{ConnectionID: mine.Connection, ItemID: mine.Item, Client: poor}); !fault.Is(err, fault.RateLimited) {
+			if _, err := r.Read(t.Context(),
+				Request{ConnectionID: mine.Connection, ItemID: mine.Item, Client: poor}); !fault.Is(err,
+				fault.RateLimited) {
 				t.Errorf("error %v", err)
 			}
 		})
 		time.Sleep(100 * time.Microsecond)
-		if doc, err := r.Read(t.Context(), Request{ConnectionID: mine.Connection, ItemID: mine.Item, Client: rich}); err != nil || doc.Revision != 1 {
+		if doc, err := r.Read(t.Context(),
+			Request{ConnectionID: mine.Connection, ItemID: mine.Item, Client: rich}); err != nil ||
+			doc.Revision != 1 {
 			t.Errorf("error %v", err)
 		}
 		wg.Wait()
 	}, func(c *Config) {
-		c.Misses = ratelimit.New(ratelimit.Config{Now: c.Now, PerKey: ratelimit.Quota{PerSecond: 1, Burst: 100}, PerAddress: ratelimit.Quota{PerSecond: 1, Burst: 10}})
+		c.Misses = ratelimit.New(ratelimit.Config{Now: c.Now,
+			PerKey:     ratelimit.Quota{PerSecond: 1, Burst: 100},
+			PerAddress: ratelimit.Quota{PerSecond: 1, Burst: 10}})
 	})
 }

@@ -13,19 +13,20 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// world is a PostgreSQL, a Redis and three edges, with reads that stand still between a store's read and its answer,
-// and pushes that arrive late, twice or never.
+// world is a PostgreSQL, a Redis and three edges, with reads that pause between a store's read and its
+// answer, and pushes that arrive late, twice or never.
 type world struct {
-	t        *rapid.T
-	stores   *stores
-	edges    []*Service
-	answered []map[Key]int64 // by edge: the greatest revision whose answer was given before the next read began
+	t      *rapid.T
+	stores *stores
+	edges  []*Service
+	// by edge: the greatest revision whose answer was given before the next read began
+	answered []map[Key]int64
 	pushes   []pushed
-	held     chan struct{} // closed when the reads that stand still go on
+	held     chan struct{} // closed when the paused reads continue
 	running  int
 	ended    chan ended
 	gone     []*Service
-	lastDown time.Time // when PostgreSQL was last away; a copy that was believed then serves for a second
+	lastDown time.Time // when PostgreSQL was last down; an unverified copy of then is served for a second
 }
 
 type pushed struct {
@@ -63,14 +64,14 @@ func (w *world) push() {
 	}
 	p := rapid.SampledFrom(w.pushes).Draw(w.t, "push")
 	_ = cachePort{w.stores}.Fill(context.Background(), p.k, p.v)
-	if rapid.Bool().Draw(w.t, "told") {
+	if rapid.Bool().Draw(w.t, "hint") {
 		for _, e := range w.edges {
 			e.Changed(p.k, p.v.Revision)
 		}
 	}
 }
 
-// forget is a Redis that lost everything, or whose replica with older versions took over.
+// forget makes Redis lose everything, or fail over to a replica with older versions.
 func (w *world) forget() {
 	w.stores.set(func() { w.stores.cached = map[Key]Version{} })
 	if len(w.pushes) > 0 && rapid.Bool().Draw(w.t, "older") {
@@ -89,7 +90,7 @@ func (w *world) faults() {
 	})
 }
 
-// restart puts a new process in the place of an edge: clients do not see the difference.
+// restart replaces the process of an edge, which clients do not notice.
 func (w *world) restart() {
 	n := rapid.IntRange(0, len(w.edges)-1).Draw(w.t, "restarted")
 	w.gone = append(w.gone, w.edges[n])
@@ -100,20 +101,21 @@ func (w *world) start() *Service {
 	return newService(w.stores, func(c *Config) { c.MaxBytes = 64 << 10 })
 }
 
-// unproven reports whether what a read answered may have been believed, since PostgreSQL was away.
+// unverified reports whether an answer may be an unverified copy, because PostgreSQL was down.
 func (w *world) unproven(e ended) bool {
-	return w.stores.storeDown || !w.lastDown.IsZero() && w.lastDown.Add(lateLife).After(e.begun.Add(-time.Nanosecond))
+	return w.stores.storeDown || !w.lastDown.IsZero() &&
+		w.lastDown.Add(staleTTL).After(e.begun.Add(-time.Nanosecond))
 }
 
-// read starts a read; it ends now, or stands still in its store until resume.
+// read starts a read; it ends now, or pauses in its store until resume.
 func (w *world) read() {
 	n, k := rapid.IntRange(0, len(w.edges)-1).Draw(w.t, "edge"), w.key()
-	stands := rapid.SampledFrom([]string{"", "store", "cache"}).Draw(w.t, "stands in")
+	pauses := rapid.SampledFrom([]string{"", "store", "cache"}).Draw(w.t, "pauses in")
 	held := w.held
 	hold := func() { <-held }
 	w.stores.set(func() {
 		w.stores.before, w.stores.beforeGet = nil, nil
-		switch stands {
+		switch pauses {
 		case "store":
 			w.stores.before = hold
 		case "cache":
@@ -130,24 +132,25 @@ func (w *world) read() {
 	w.collect()
 }
 
-// collect judges the reads that have ended.
+// collect checks the reads that have ended.
 func (w *world) collect() {
 	for {
 		select {
 		case e := <-w.ended:
 			w.running--
-			w.judge(e)
+			w.check(e)
 		default:
 			return
 		}
 	}
 }
 
-func (w *world) judge(e ended) {
+func (w *world) check(e ended) {
 	switch {
 	case e.err == nil:
 		if e.doc.Revision < e.floor && !w.unproven(e) {
-			w.t.Fatalf("edge %d answered revision %d of %s after %d", e.edge, e.doc.Revision, e.k.Item, e.floor)
+			w.t.Fatalf("edge %d answered revision %d of %s after %d", e.edge, e.doc.Revision, e.k.Item,
+				e.floor)
 		}
 		if string(e.doc.Body) != string(body(e.doc.Revision)) {
 			w.t.Fatalf("revision %d with another body", e.doc.Revision)
@@ -158,15 +161,15 @@ func (w *world) judge(e ended) {
 		w.answered[e.edge][e.k] = max(w.answered[e.edge][e.k], e.doc.Revision)
 	case fault.Is(e.err, fault.ServiceUnavailable):
 	case fault.Is(e.err, fault.NotFound):
-		w.judgeMissing(e)
+		w.checkMissing(e)
 	default:
 		w.t.Fatalf("error %v", e.err)
 	}
 }
 
-// judgeMissing: an item may be missing when it never was, when it was deleted since what was answered last, or for the
-// second in which that it was missing is remembered.
-func (w *world) judgeMissing(e ended) {
+// checkMissing accepts a missing item that never existed, that was deleted since the last answer, or whose
+// absence is cached for a second.
+func (w *world) checkMissing(e ended) {
 	var since int64 // the first deletion that it can be
 	for _, p := range w.pushes {
 		if p.k == e.k && p.v.deleted() && p.v.Revision >= e.floor && (since == 0 || p.v.Revision < since) {
@@ -177,7 +180,8 @@ func (w *world) judgeMissing(e ended) {
 		if w.unproven(e) {
 			return
 		}
-		w.t.Fatalf("edge %d answered that %s does not exist after revision %d, and it was never deleted since", e.edge, e.k.Item, e.floor)
+		w.t.Fatalf("edge %d answered that %s does not exist after revision %d, and it was never deleted "+
+			"since", e.edge, e.k.Item, e.floor)
 	}
 	if e.floor > 0 { // without an answer before, it may be that it was not there yet
 		w.answered[e.edge][e.k] = max(w.answered[e.edge][e.k], since)
@@ -192,12 +196,13 @@ func (w *world) resume() {
 }
 
 func (w *world) pass() {
-	time.Sleep(rapid.SampledFrom([]time.Duration{400 * time.Millisecond, time.Second, 3 * time.Second, 6 * time.Second}).Draw(w.t, "pass"))
+	time.Sleep(rapid.SampledFrom([]time.Duration{400 * time.Millisecond, time.Second, 3 * time.Second,
+		6 * time.Second}).Draw(w.t, "pass"))
 	synctest.Wait()
 	w.collect()
 }
 
-// settle: when all is well and a life has gone by, every edge answers what PostgreSQL holds unless the push is under way.
+// settle: when no store fails and the TTL has passed, every edge answers what PostgreSQL holds.
 func (w *world) settle() {
 	w.resume()
 	time.Sleep(10 * time.Second)
@@ -215,7 +220,8 @@ func (w *world) settle() {
 	for n, e := range w.edges {
 		for k, v := range w.stores.rows {
 			doc, err := e.Read(context.Background(), Request{ConnectionID: k.Connection, ItemID: k.Item})
-			if v.deleted() != fault.Is(err, fault.NotFound) || !v.deleted() && (err != nil || doc.Revision != v.Revision) {
+			if v.deleted() != fault.Is(err, fault.NotFound) || !v.deleted() &&
+				(err != nil || doc.Revision != v.Revision) {
 				w.t.Fatalf("edge %d: %v, %v, want revision %d", n, doc, err, v.Revision)
 			}
 		}
@@ -239,9 +245,11 @@ func TestInterleavings(t *testing.T) {
 				w.answered = append(w.answered, map[Key]int64{})
 			}
 			steps := map[string]func(*rapid.T){
-				"change": func(*rapid.T) { w.change() }, "push": func(*rapid.T) { w.push() }, "forget": func(*rapid.T) { w.forget() },
-				"faults": func(*rapid.T) { w.faults() }, "read": func(*rapid.T) { w.read() }, "read again": func(*rapid.T) { w.read() },
-				"resume": func(*rapid.T) { w.resume() }, "pass": func(*rapid.T) { w.pass() },
+				"change": func(*rapid.T) { w.change() }, "push": func(*rapid.T) { w.push() },
+				"forget": func(*rapid.T) { w.forget() },
+				"faults": func(*rapid.T) { w.faults() }, "read": func(*rapid.T) { w.read() },
+				"read again": func(*rapid.T) { w.read() },
+				"resume":     func(*rapid.T) { w.resume() }, "pass": func(*rapid.T) { w.pass() },
 				"restart": func(*rapid.T) { w.restart() },
 			}
 			t.Repeat(steps)

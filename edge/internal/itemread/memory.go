@@ -4,147 +4,172 @@ import (
 	"hash/maphash"
 	"math/bits"
 	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// memory is what this process remembers of items: documents, whether items exist, and the marks below which no answer
-// may fall. Reading documents and existence takes no lock. A document in memory is never older than its item's mark.
+// memory is what this process remembers of items: documents, whether items exist, and the high-water marks
+// below which no answer may fall. A document in memory is never older than its item's mark. All times are of
+// the service's clock.
 type memory struct {
-	seed   maphash.Seed
-	docs   *table[*Document]
-	exists *table[bool]
-
-	mu    sync.Mutex // of all writers
-	marks marks
+	mu        sync.Mutex
+	documents *simplelru.LRU[Key, cachedDocument]
+	bytes     int64 // of the documents
+	maxBytes  int64
+	existence *simplelru.LRU[Key, cachedExistence]
+	marks     *simplelru.LRU[markID, highWaterMark]
+	seeds     [2]maphash.Seed // of the names of marks
 }
 
-// What memory holds beside documents.
+type cachedDocument struct {
+	doc   *Document
+	until int64
+	stale bool // its time was prolonged because no store answered
+}
+
+type cachedExistence struct {
+	exists bool
+	until  int64
+}
+
+// highWaterMark is the greatest revision that was answered of an item, and when PostgreSQL last confirmed
+// that it has no greater one; 0 is never in this process's life. Before the first confirmation an earlier
+// process may have answered a newer version than Redis holds. After it, an old version in Redis is out of
+// date, but not older than any answer.
+type highWaterMark struct{ revision, verifiedAt int64 }
+
+// markID names an item by 128 bits of hash, so that marks are small.
+type markID [2]uint64
+
+// The bounds of what memory holds beside documents, some 8 and 27 MB.
 const (
-	existsBytes = 8 << 20
-	maxMarks    = 400_000 // some 25 MB
+	maxExistence = 32_768
+	maxMarks     = 200_000
 )
 
-func newMemory(limit int64) *memory {
-	seed := maphash.MakeSeed()
-	return &memory{seed: seed, docs: newTable[*Document](seed, limit, 4<<10), exists: newTable[bool](seed, existsBytes, entryCost),
-		marks: newMarks(maxMarks)}
+// entryOverhead is about what an entry takes beside the document: list and map entry, the texts of the key.
+const entryOverhead = 256
+
+func newMemory(maxBytes int64) *memory {
+	m := &memory{maxBytes: maxBytes, seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
+	evicted := func(_ Key, d cachedDocument) { m.bytes -= d.doc.size() }
+	m.documents, _ = simplelru.NewLRU(int(maxBytes/entryOverhead)+1, evicted) // fails only for a size of 0
+	m.existence, _ = simplelru.NewLRU[Key, cachedExistence](maxExistence, nil)
+	m.marks, _ = simplelru.NewLRU[markID, highWaterMark](maxMarks, nil)
+	return m
 }
 
-func (m *memory) hash(k Key) uint64 {
-	return bits.RotateLeft64(maphash.String(m.seed, string(k.Connection)), 1) ^ maphash.String(m.seed, string(k.Item))
-}
-
-// mark is that of the item; the zero one when none is remembered.
-func (m *memory) mark(k Key) mark {
+// get returns the document, which may be past its time, and whether the item is known to exist or not. The
+// zero values are past their time.
+func (m *memory) get(k Key, now int64) (d cachedDocument, e cachedExistence) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.marks.get(k)
+	if d, _ = m.documents.Get(k); now >= d.until {
+		e, _ = m.existence.Get(k)
+	}
+	return d, e
 }
 
-// keep remembers a version that is not older than the mark, and reports false for one that is. It returns the document
-// that stands for it: one that is there already keeps its compressed copy.
-func (m *memory) keep(hash uint64, k Key, v Version, proven, until int64) (*Document, bool) {
+// mark returns the item's mark; the zero one when none is remembered.
+func (m *memory) mark(k Key) highWaterMark {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.marks.raise(k, mark{v.Revision, proven}) {
+	mark, _ := m.marks.Get(m.markID(k))
+	return mark
+}
+
+// put remembers a version, or reports false when it is older than the mark. It returns the document that
+// stands for the version: one that is in memory already keeps its compressed copy.
+func (m *memory) put(k Key, v Version, verifiedAt, until int64) (*Document, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.raise(k, highWaterMark{v.Revision, verifiedAt}) {
 		return nil, false
 	}
-	m.exists.drop(hash, k)
-	if e := m.docs.get(hash, k); e != nil && e.value.Revision == v.Revision {
-		e.late.Store(false)
-		e.until.Store(until)
-		return e.value, true
+	m.existence.Remove(k)
+	if d, ok := m.documents.Peek(k); ok && d.doc.Revision == v.Revision {
+		m.documents.Add(k, cachedDocument{doc: d.doc, until: until})
+		return d.doc, true
 	}
-	d := NewDocument(k.Item, v)
-	m.docs.put(hash, k, d, d.cost(), until)
-	return d, true
+	doc := NewDocument(k.Item, v)
+	m.documents.Remove(k)
+	m.documents.Add(k, cachedDocument{doc: doc, until: until})
+	for m.bytes += doc.size(); m.bytes > m.maxBytes; {
+		m.documents.RemoveOldest()
+	}
+	return doc, true
 }
 
-// keepDeleted remembers that the item does not exist since the revision; 0 when nobody knows of it.
-func (m *memory) keepDeleted(hash uint64, k Key, revision, proven, until int64) bool {
+// putDeleted remembers that the item does not exist since the revision; revision 0 means that it never
+// existed.
+func (m *memory) putDeleted(k Key, revision, verifiedAt, until int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if revision > 0 && !m.marks.raise(k, mark{revision, proven}) {
+	if revision > 0 && !m.raise(k, highWaterMark{revision, verifiedAt}) {
 		return false
 	}
-	m.docs.drop(hash, k)
-	m.exists.put(hash, k, false, 0, until)
+	m.documents.Remove(k)
+	m.existence.Add(k, cachedExistence{until: until})
 	return true
 }
 
-// noteExists remembers whether an item exists, from a look-up that told no revision. So it never makes an item that was
-// answered look missing.
-func (m *memory) noteExists(hash uint64, k Key, exists bool, until int64) {
+// putExists remembers whether an item exists, from a look-up that returned no revision. An item that was
+// answered does not become missing by it.
+func (m *memory) putExists(k Key, exists bool, until int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !exists && m.marks.get(k).revision > 0 {
-		return
+	if mark, _ := m.marks.Get(m.markID(k)); exists || mark.revision == 0 {
+		m.existence.Add(k, cachedExistence{exists: exists, until: until})
 	}
-	m.exists.put(hash, k, exists, 0, until)
 }
 
-// expire ends the life of what is remembered of the item and is older than the revision.
-func (m *memory) expire(hash uint64, k Key, revision int64) {
+// serveStale returns the document whatever its time, and prolongs its time to until, so that readers wait for
+// stores that do not answer only once in a while. It returns nil when there is none.
+func (m *memory) serveStale(k Key, until int64) *Document {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e := m.docs.get(hash, k); e != nil && e.value.Revision < revision {
-		e.until.Store(0)
+	d, ok := m.documents.Get(k)
+	if ok && d.until < until {
+		m.documents.Add(k, cachedDocument{doc: d.doc, until: until, stale: true})
 	}
-	if m.marks.get(k).revision < revision {
-		m.exists.drop(hash, k)
+	return d.doc
+}
+
+// invalidate ends the time of what is older than the revision.
+func (m *memory) invalidate(k Key, revision int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if d, ok := m.documents.Peek(k); ok && d.doc.Revision < revision {
+		m.documents.Add(k, cachedDocument{doc: d.doc})
+	}
+	if mark, _ := m.marks.Get(m.markID(k)); mark.revision < revision {
+		m.existence.Remove(k)
 	}
 }
 
-// mark is the greatest revision that was answered of an item, and when PostgreSQL last held no greater one, on the clock
-// of the service; 0 is never in this process's life. Once it was asked, nothing newer was answered before the process
-// began, or before an earlier mark was forgotten; and what Redis holds since may be out of date, but is no step back.
-type mark struct{ revision, proven int64 }
-
-// marks are those of the items that were loaded last: two generations, of which the older one is forgotten when the
-// younger one is full. Items are named by 128 bits of hash.
-type marks struct {
-	seeds      [2]maphash.Seed
-	young, old map[[2]uint64]mark
-	max        int // of a generation
-}
-
-func newMarks(bound int) marks {
-	return marks{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, young: map[[2]uint64]mark{}, max: max(1, bound/2)}
-}
-
-func (m *marks) name(k Key) (n [2]uint64) {
-	for i, seed := range m.seeds {
-		n[i] = bits.RotateLeft64(maphash.String(seed, string(k.Connection)), 1) ^ maphash.String(seed, string(k.Item))
-	}
-	return n
-}
-
-// get returns the mark, and keeps it from being forgotten soon.
-func (m *marks) get(k Key) mark {
-	n := m.name(k)
-	if r, ok := m.young[n]; ok {
-		return r
-	}
-	r, ok := m.old[n]
-	if ok {
-		m.set(n, r)
-	}
-	return r
-}
-
-// raise reports false when the new mark is below the one that is there.
-func (m *marks) raise(k Key, to mark) bool {
-	was := m.get(k)
+// raise sets the mark, or reports false when the present one is higher. The mutex is held.
+func (m *memory) raise(k Key, to highWaterMark) bool {
+	id := m.markID(k)
+	was, _ := m.marks.Get(id)
 	if to.revision < was.revision {
 		return false
 	}
-	to.proven = max(to.proven, was.proven)
-	m.set(m.name(k), to)
+	to.verifiedAt = max(to.verifiedAt, was.verifiedAt)
+	m.marks.Add(id, to)
 	return true
 }
 
-func (m *marks) set(n [2]uint64, to mark) {
-	if _, known := m.young[n]; !known && len(m.young) >= m.max {
-		m.old, m.young = m.young, make(map[[2]uint64]mark)
+func (m *memory) markID(k Key) (id markID) {
+	for i, seed := range m.seeds {
+		id[i] = bits.RotateLeft64(maphash.String(seed, string(k.Connection)), 1) ^ maphash.String(seed,
+			string(k.Item))
 	}
-	m.young[n] = to
+	return id
+}
+
+// usage returns the documents in memory and their bytes.
+func (m *memory) usage() (documents int, bytes int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.documents.Len(), m.bytes
 }

@@ -6,15 +6,15 @@ import (
 	"storefront.internal/shared/fault"
 )
 
-// source is what told of an item. It is a metric label.
+// source is where an answer came from; its text is a metric label.
 type source uint8
 
 const (
-	fromMemory source = iota
-	fromRedis
-	fromPostgres
-	fromLate
-	fromNowhere
+	sourceMemory source = iota
+	sourceRedis
+	sourcePostgres
+	sourceStale
+	sourceNone
 	sources
 )
 
@@ -22,7 +22,7 @@ func (s source) String() string {
 	return [...]string{"memory", "redis", "postgres", "stale", "none"}[s]
 }
 
-// Metrics are the figures of the package.
+// Metrics are the metrics of the package.
 type Metrics struct {
 	served       [sources]prometheus.Counter
 	missing      [sources]prometheus.Counter
@@ -32,11 +32,11 @@ type Metrics struct {
 	overBudget   prometheus.Counter
 	busy         prometheus.Counter
 	fillFailures prometheus.Counter
-	unjudged     prometheus.Counter
-	unproven     prometheus.Counter
+	unknownOwner prometheus.Counter
+	unverified   prometheus.Counter
 }
 
-// NewMetrics registers the figures.
+// NewMetrics registers the metrics.
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{}
 	bySource := func(to *[sources]prometheus.Counter, name, help string, known ...source) {
@@ -52,29 +52,39 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		return c
 	}
 	bySource(&m.served, "storefront_edge_item_reads_total",
-		"Items that were served, by source: memory, redis, postgres, stale (a copy in memory past its life, because no store answered).",
-		fromMemory, fromRedis, fromPostgres, fromLate)
-	bySource(&m.missing, "storefront_edge_item_misses_total", "Items that were answered 404, by what told that they do not exist.",
-		fromMemory, fromRedis, fromPostgres)
+		"Items served, by source: memory, redis, postgres, stale (from memory past its time to live, "+
+			"because no store answered).",
+		sourceMemory, sourceRedis, sourcePostgres, sourceStale)
+	bySource(&m.missing, "storefront_edge_item_misses_total",
+		"Items answered 404, by the source that knew that they do not exist.", sourceMemory, sourceRedis,
+		sourcePostgres)
 	bySource(&m.behind, "storefront_edge_item_behind_total",
-		"Versions that were passed over because a newer one had been answered, by source. From postgres: it went back.", fromRedis, fromPostgres)
-	m.panics = counter("storefront_edge_item_panics_total", "Look-ups of items that panicked; each failed. Every one is a defect.")
-	m.unavailable = counter("storefront_edge_item_unavailable_total", "Items that were answered 503: no store told, and memory held no copy.")
-	m.overBudget = counter("storefront_edge_item_over_budget_total", "Look-ups that were refused because the client or the key had found nothing too often.")
-	m.busy = counter("storefront_edge_item_lookups_busy_total", "Look-ups that got no turn at PostgreSQL in time.")
-	m.fillFailures = counter("storefront_edge_item_fill_failures_total", "Items that could not be copied into Redis.")
-	m.unproven = counter("storefront_edge_item_unproven_total",
-		"Items that were served from Redis while PostgreSQL could not be asked whether they are the newest.")
-	m.unjudged = counter("storefront_edge_item_unjudged_total", "Recommended items that no store could be asked about; they were served.")
+		"Versions ignored because a newer one was answered before, by source. From postgres: PostgreSQL "+
+			"lost a version.",
+		sourceRedis, sourcePostgres)
+	m.panics = counter("storefront_edge_item_panics_total",
+		"Look-ups of items that panicked; each failed. Every one is a defect.")
+	m.unavailable = counter("storefront_edge_item_unavailable_total",
+		"Items answered 503: no store answered, and memory held no copy.")
+	m.overBudget = counter("storefront_edge_item_over_budget_total",
+		"Look-ups refused because too many look-ups of the client or the key found nothing.")
+	m.busy = counter("storefront_edge_item_lookups_busy_total",
+		"Look-ups that failed because too many others were in flight at PostgreSQL.")
+	m.fillFailures = counter("storefront_edge_item_fill_failures_total",
+		"Items that could not be copied into Redis.")
+	m.unverified = counter("storefront_edge_item_unproven_total",
+		"Items served from Redis while PostgreSQL could not confirm that they are the newest.")
+	m.unknownOwner = counter("storefront_edge_item_unjudged_total",
+		"Recommended items served although no store could tell whether the connection has them.")
 	return m
 }
 
-// observe counts what a load came to.
+// observe counts the outcome of a load.
 func (m *Metrics) observe(a answer) {
 	switch {
 	case a.err == nil:
 		m.served[a.from].Inc()
-	case a.from != fromNowhere:
+	case a.from != sourceNone:
 		m.missing[a.from].Inc()
 	case fault.Is(a.err, fault.ServiceUnavailable):
 		m.unavailable.Inc()
@@ -86,8 +96,9 @@ func (s *Service) Watch(r prometheus.Registerer) {
 	gauge := func(name, help string, f func() float64) {
 		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
 	}
-	gauge("storefront_edge_item_memory_bytes", "Bytes that copies of items may take of memory, their compressed form included.",
-		func() float64 { return float64(s.memory.docs.bytes.Load()) })
-	gauge("storefront_edge_item_memory_entries", "Items of which memory holds a copy.",
-		func() float64 { return float64(s.memory.docs.count.Load()) })
+	gauge("storefront_edge_item_memory_bytes",
+		"Bytes of the items in memory, their compressed copies included.",
+		func() float64 { _, bytes := s.memory.usage(); return float64(bytes) })
+	gauge("storefront_edge_item_memory_entries", "Items in memory.",
+		func() float64 { items, _ := s.memory.usage(); return float64(items) })
 }

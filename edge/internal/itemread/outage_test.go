@@ -19,7 +19,7 @@ func TestOutages(t *testing.T) {
 		}
 		expect(t, r, other, -1)
 		s.set(func() { s.cacheDown = true })
-		for range 20 { // both down: memory serves past its life
+		for range 20 { // both down: memory serves past its TTL
 			time.Sleep(5 * time.Second)
 			expect(t, r, mine, 1)
 			expect(t, r, mine, 1)
@@ -33,13 +33,14 @@ func TestOutages(t *testing.T) {
 	})
 }
 
-// Stores that hang hold up a reader who could have the copy for half a second, and nobody in the second after.
+// Stores that hang delay a reader of a document past its time by staleWait, and no reader in the second
+// after.
 func TestHangingStore(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, s *stores, r *Service) {
 		s.change(mine, 1, false, false)
 		expect(t, r, mine, 1)
-		s.set(func() { s.hangs, s.cacheDown = true, true })
+		s.set(func() { s.storeHangs, s.cacheDown = true, true })
 		time.Sleep(5 * time.Second)
 		took := func(want time.Duration) {
 			t.Helper()
@@ -49,19 +50,20 @@ func TestHangingStore(t *testing.T) {
 				t.Errorf("a reader waited %s, want %s", got, want)
 			}
 		}
-		took(patience)
+		took(staleWait)
 		took(0)
-		time.Sleep(lateLife)
-		took(patience)
+		time.Sleep(staleTTL)
+		took(staleWait)
+		time.Sleep(2 * staleTTL) // the load has timed out, and the next one is a probe
 		began := time.Now()
 		expect(t, r, Key{"con_1", "itm_2"}, -1)
-		if got := time.Since(began); got != loadTimeout {
+		if got := time.Since(began); got != verifyTimeout {
 			t.Errorf("a reader without a copy waited %s", got)
 		}
 	})
 }
 
-// A Redis that went back to older versions is passed over; a PostgreSQL that did is not believed.
+// Older versions in Redis or PostgreSQL than were answered are ignored.
 func TestNeverBackwards(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, s *stores, r *Service) {
@@ -70,22 +72,22 @@ func TestNeverBackwards(t *testing.T) {
 		s.set(func() { s.cached[mine] = Version{Revision: 4, Body: body(4)} })
 		time.Sleep(5 * time.Second)
 		expect(t, r, mine, 5)
-		s.looked(t, 2, 2)
+		s.expectLookups(t, 2, 2)
 		synctest.Wait()
 		if s.cached[mine].Revision != 5 {
-			t.Error("Redis was not put right")
+			t.Error("Redis was not corrected")
 		}
 		s.set(func() { s.cached[mine], s.storeDown = Version{Revision: 4, Body: body(4)}, true })
 		time.Sleep(5 * time.Second)
-		expect(t, r, mine, 5) // the newer copy, past its life
+		expect(t, r, mine, 5) // the newer copy, past its TTL
 		s.set(func() { s.storeDown = false; s.rows[mine] = Version{Revision: 3, Body: body(3)} })
 		time.Sleep(5 * time.Second)
 		expect(t, r, mine, 5)
-		r.memory.docs.limit = 0 // the copy is lost, the mark is not
+		r.memory.maxBytes = 0 // the copy is lost, the mark is not
 		s.change(Key{"con_1", "itm_2"}, 1, false, true)
 		expect(t, r, Key{"con_1", "itm_2"}, 1)
 		expect(t, r, mine, -1)
-		r.memory.docs.limit = 1 << 20
+		r.memory.maxBytes = 1 << 20
 		s.change(mine, 6, true, false)
 		expect(t, r, mine, 0)
 		time.Sleep(time.Second)

@@ -21,16 +21,16 @@ func TestMemoryThenRedisThenPostgres(t *testing.T) {
 		s.change(mine, 3, false, false)
 		expect(t, r, mine, 3)
 		synctest.Wait() // the fill
-		s.looked(t, 1, 1)
+		s.expectLookups(t, 1, 1)
 		expect(t, r, mine, 3)
-		s.looked(t, 0, 0)
+		s.expectLookups(t, 0, 0)
 		time.Sleep(5 * time.Second)
 		expect(t, r, mine, 3)
-		s.looked(t, 1, 0)
+		s.expectLookups(t, 1, 0)
 	})
 }
 
-// A change reaches a reader with its hint, and without one at the end of the time to live.
+// A change is seen with its hint, and without one at the end of the TTL.
 func TestChangeIsSeen(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, s *stores, r *Service) {
@@ -40,7 +40,7 @@ func TestChangeIsSeen(t *testing.T) {
 		expect(t, r, mine, 1)
 		r.Changed(mine, 1) // an old hint
 		r.Changed(Key{"con_2", "itm_1"}, 2)
-		s.looked(t, 1, 1)
+		s.expectLookups(t, 1, 1)
 		expect(t, r, mine, 1)
 		r.Changed(mine, 2)
 		expect(t, r, mine, 2)
@@ -53,7 +53,7 @@ func TestChangeIsSeen(t *testing.T) {
 	})
 }
 
-// What a load read before a change is not kept when the hint overtook it.
+// A load that read before a change is not kept when the hint arrived meanwhile.
 func TestHintDuringALoad(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, s *stores, r *Service) {
@@ -63,18 +63,18 @@ func TestHintDuringALoad(t *testing.T) {
 			s.change(mine, 2, false, true)
 			r.Changed(mine, 2)
 		}
-		expect(t, r, mine, 1) // it was so when it was read
+		expect(t, r, mine, 1) // it was current when it was read
 		expect(t, r, mine, 2)
 	})
 }
 
-func TestMissingIsForgottenWithinASecond(t *testing.T) {
+func TestMissingIsCachedForASecond(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, s *stores, r *Service) {
 		for range 50 {
 			expect(t, r, mine, 0)
 		}
-		s.looked(t, 1, 1)
+		s.expectLookups(t, 1, 1)
 		s.change(mine, 1, false, true)
 		expect(t, r, mine, 0)
 		time.Sleep(time.Second)
@@ -93,23 +93,23 @@ func TestMissingIsForgottenWithinASecond(t *testing.T) {
 	})
 }
 
-// A foreign item takes the way of a missing one, whatever the owner's reads left in memory and Redis.
+// An item of another connection takes the same steps as a missing one, whatever memory and Redis hold.
 func TestForeignIsMissing(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, s *stores, r *Service) {
 		s.change(mine, 1, false, true)
 		expect(t, r, mine, 1)
-		s.looked(t, 1, 1)
+		s.expectLookups(t, 1, 1)
 		answers := map[string]error{}
 		for name, k := range map[string]Key{"foreign": {"con_2", "itm_1"}, "missing": {"con_2", "itm_9"}} {
 			for _, looks := range []int{1, 0} {
 				_, err := read(t, r, k)
 				answers[name] = err
-				s.looked(t, looks, looks)
+				s.expectLookups(t, looks, looks)
 			}
 			time.Sleep(time.Second)
 			expect(t, r, k, 0)
-			s.looked(t, 1, 1)
+			s.expectLookups(t, 1, 1)
 		}
 		s.change(Key{"con_1", "itm_8"}, 4, true, true)
 		expect(t, r, Key{"con_1", "itm_8"}, 0)
@@ -132,7 +132,7 @@ func TestOneLoadForManyReaders(t *testing.T) {
 			wg.Go(func() { expect(t, r, mine, 1) })
 		}
 		wg.Wait()
-		s.looked(t, 1, 1)
+		s.expectLookups(t, 1, 1)
 	})
 }
 
@@ -145,14 +145,16 @@ func TestReaderThatGivesUpDoesNotFailTheOthers(t *testing.T) {
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 			defer cancel()
-			if _, err := r.Read(ctx, Request{ConnectionID: mine.Connection, ItemID: mine.Item}); !fault.Is(err, fault.ServiceUnavailable) {
+			if _, err := r.Read(ctx,
+				Request{ConnectionID: mine.Connection, ItemID: mine.Item}); !fault.Is(err,
+				fault.ServiceUnavailable) {
 				t.Errorf("error %v", err)
 			}
 		})
 		time.Sleep(5 * time.Millisecond)
 		expect(t, r, mine, 1)
 		wg.Wait()
-		s.looked(t, 1, 1)
+		s.expectLookups(t, 1, 1)
 	})
 }
 
@@ -161,7 +163,7 @@ func TestPanicInALookUpIsAnError(t *testing.T) {
 	play(t, func(t *testing.T, s *stores, r *Service) {
 		s.set(func() { s.panics = true })
 		expect(t, r, mine, -1)
-		if testutil.ToFloat64(r.metrics.panics) == 0 {
+		if testutil.ToFloat64(r.cfg.Metrics.panics) == 0 {
 			t.Error("the panic is not counted")
 		}
 		s.set(func() { s.panics = false })
@@ -188,7 +190,7 @@ func TestCompressedCopyIsMadeOnce(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		again, err := read(t, r, mine)
 		if err != nil || &again.Gzip()[0] != &doc.Gzip()[0] {
-			t.Errorf("%v: the copy was made anew", err)
+			t.Errorf("%v: the copy was made again", err)
 		}
 	})
 	for _, plain := range [][]byte{bytes.Repeat([]byte{'x'}, compressFrom), []byte("{}")} {

@@ -4,19 +4,25 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"storefront.internal/edge/internal/ratelimit"
+	"storefront.internal/shared/backoff"
+	"storefront.internal/shared/breaker"
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/ident"
+	"storefront.internal/shared/telemetry"
 )
 
-// Store is the truth about items: PostgreSQL. Its methods may block until the context ends.
+// Store holds the items: PostgreSQL. Its methods may block until the context ends.
 type Store interface {
-	// Item answers the item's newest version; found is false when nothing was ever known of it. When that is the revision
-	// of which the caller holds the body already (0: none), no body is read.
+	// Item returns the item's newest version; found is false for an item that never existed. When held is the
+	// revision of that version, its body is not read. 0 means that no body is held.
 	Item(ctx context.Context, k Key, held int64) (v Version, found bool, err error)
-	// Exist answers for each item whether the connection has it, not deleted.
+	// Exist reports for each item whether the connection has it, not deleted.
 	Exist(ctx context.Context, c ident.ConnectionID, items []ident.ItemID) ([]bool, error)
 }
 
@@ -25,101 +31,89 @@ type Presence uint8
 
 // The states of an item in the cache.
 const (
-	Unheard Presence = iota
-	Here
+	Unknown Presence = iota
+	Exists
 	Deleted
 )
 
-// Cache is the copy that all edges share: Redis. It may hold older versions than the store, and it may forget.
+// Cache is the copy that all edges share: Redis. It may hold older versions than the store, and it may lose
+// them.
 type Cache interface {
 	Item(ctx context.Context, k Key) (v Version, found bool, err error)
-	// Fill keeps the version unless the cache holds the same or a newer one.
+	// Fill stores the version unless the cache holds the same or a newer one.
 	Fill(ctx context.Context, k Key, v Version) error
 	Present(ctx context.Context, c ident.ConnectionID, items []ident.ItemID) ([]Presence, error)
 }
 
-// Budget bounds look-ups that find nothing. *ratelimit.Limiter is one.
-type Budget interface {
-	// Charge takes n tokens; with 0 it only tells how the buckets stand.
-	Charge(s ratelimit.Subject, n int) ratelimit.Verdict
-}
-
 // The times of the rules in the package comment.
 const (
-	negativeLife = time.Second            // of what does not exist
-	lateLife     = time.Second            // by which a copy is prolonged when no store answered, and of one that was never proven
-	patience     = 500 * time.Millisecond // of a reader for whom memory holds a copy past its life
-	slotWait     = 250 * time.Millisecond // for a turn at the store
-	cacheTimeout = 250 * time.Millisecond
-	proofTimeout = 2 * time.Second // after which PostgreSQL is away, for whom Redis has an answer
-	proofLife    = time.Minute     // after which what Redis holds is proven again
-	loadTimeout  = 3 * time.Second
-	existTimeout = 100 * time.Millisecond // of each store, when only existence is asked
-	retryAfter   = 2 * time.Second
+	negativeTTL = time.Second // of an item that does not exist
+	// of a document when no store answers, and of one that was never verified
+	staleTTL = time.Second
+	// of a reader for whom memory holds a document past its time, or Redis one and PostgreSQL timed out
+	// lately
+	staleWait      = 500 * time.Millisecond
+	slotWait       = 250 * time.Millisecond // for a free slot at the store
+	cacheTimeout   = 250 * time.Millisecond
+	verifyTimeout  = 2 * time.Second // after it PostgreSQL counts as down, and what Redis holds is served
+	verifyInterval = time.Minute     // after it what Redis holds is verified again
+	loadTimeout    = 3 * time.Second
+	existTimeout   = 100 * time.Millisecond // of each store when only existence is asked
+	retryAfter     = 2 * time.Second
 )
 
 // Config is what a Service needs.
 type Config struct {
 	Store   Store
 	Cache   Cache
-	Misses  Budget // nil: none
+	Misses  *ratelimit.Limiter // bounds the look-ups that find nothing; nil: no bound
 	Now     func() time.Time
 	Logger  *slog.Logger
 	Metrics *Metrics
-	// TTL is how long a copy in memory serves without being asked for again. Default 5 s.
-	TTL time.Duration
-	// MaxBytes bounds the copies in memory. Default 64 MiB.
-	MaxBytes int64
-	// MaxLookups is how many look-ups in the store may be in flight. Default 8.
-	MaxLookups int
+
+	TTL        time.Duration // a document in memory is served for so long before the stores are asked again
+	MaxBytes   int64         // of the documents in memory
+	MaxLookups int           // in the store that are in flight
 }
 
-// Service is operation 2. It may be used by many goroutines.
+// Service reads catalog items. It is safe for concurrent use.
 type Service struct {
-	store   Store
-	cache   Cache
-	misses  Budget
-	now     func() time.Time
-	epoch   time.Time
-	ttl     int64
-	log     *slog.Logger
-	metrics *Metrics
-	memory  *memory
-	slots   chan struct{}
-	doubt   doubt
+	cfg        Config
+	epoch      time.Time
+	memory     *memory
+	slots      *semaphore.Weighted
+	breaker    *breaker.Breaker // of the store; opens after a timeout
+	answeredAt atomic.Int64     // when the store last answered
+	logs       *telemetry.Throttle[struct{}]
 
 	mu      sync.Mutex
-	flights map[Key]*flight
-	work    sync.WaitGroup
+	loads   map[Key]*load
+	running sync.WaitGroup
 }
 
 // New returns a service with an empty memory.
 func New(c Config) *Service {
-	if c.TTL <= 0 {
-		c.TTL = 5 * time.Second
+	return &Service{
+		cfg: c, epoch: c.Now().Add(-time.Hour), memory: newMemory(c.MaxBytes),
+		slots: semaphore.NewWeighted(int64(c.MaxLookups)), loads: map[Key]*load{},
+		logs: telemetry.NewThrottle[struct{}](time.Second, 1),
+		breaker: breaker.New(breaker.Config{Open: backoff.Policy{Min: staleTTL, Max: staleTTL},
+			ProbeTimeout: verifyTimeout, Now: c.Now}),
 	}
-	if c.MaxBytes <= 0 {
-		c.MaxBytes = 64 << 20
-	}
-	if c.MaxLookups <= 0 {
-		c.MaxLookups = 8
-	}
-	return &Service{store: c.Store, cache: c.Cache, misses: c.Misses, now: c.Now, epoch: c.Now().Add(-time.Hour), ttl: int64(c.TTL), log: c.Logger,
-		metrics: c.Metrics, memory: newMemory(c.MaxBytes), slots: make(chan struct{}, c.MaxLookups), flights: map[Key]*flight{}}
 }
 
-// Close waits for the loads that are under way, until ctx ends. Readers are gone by then.
+// Close waits for the loads that are running, until ctx ends. The readers have stopped by then.
 func (s *Service) Close(ctx context.Context) {
 	done := make(chan struct{})
-	go func() { defer close(done); s.work.Wait() }()
+	go func() { defer close(done); s.running.Wait() }()
 	select {
 	case <-done:
 	case <-ctx.Done():
 	}
 }
 
-// clock is the time on which lives are measured: monotonic, and never 0.
-func (s *Service) clock() int64 { return int64(s.now().Sub(s.epoch)) }
+// clock returns the service's time: monotonic, and never 0.
+func (s *Service) clock() int64 { return int64(s.cfg.Now().Sub(s.epoch)) }
 
 // Request names an item as a key sees it, and who asks.
 type Request struct {
@@ -128,42 +122,41 @@ type Request struct {
 	Client       ratelimit.Subject
 }
 
-// errNotFound is the answer to every item that the connection has not got, whatever the reason.
+// errNotFound is the same for every item that the connection does not have, whatever the reason.
 func errNotFound() error { return fault.New(fault.NotFound, "There is nothing at this path.") }
 
-// errUnavailable says that nobody can tell right now.
 func errUnavailable(cause error) error {
-	return &fault.Error{Code: fault.ServiceUnavailable, Detail: "The catalog cannot be read right now.", RetryAfter: retryAfter, Err: cause}
+	return &fault.Error{Code: fault.ServiceUnavailable, Detail: "The catalog cannot be read right now.",
+		RetryAfter: retryAfter, Err: cause}
 }
 
-// Read answers the item. The errors are the faults not_found, rate_limited (the budget of look-ups that find nothing is
-// used up) and service_unavailable, the last two with a time.
+// Read returns the item. The errors are the faults not_found, rate_limited (too many look-ups found nothing)
+// and service_unavailable; the last two have a RetryAfter.
 func (s *Service) Read(ctx context.Context, req Request) (*Document, error) {
 	k := Key{req.ConnectionID, req.ItemID}
-	hash, now := s.memory.hash(k), s.clock()
-	copied := s.memory.docs.get(hash, k)
-	if copied != nil && now < copied.until.Load() {
-		if copied.late.Load() {
-			s.metrics.served[fromLate].Inc()
-		} else {
-			s.metrics.served[fromMemory].Inc()
-		}
-		return copied.value, nil
-	}
-	if e := s.memory.exists.get(hash, k); copied == nil && e != nil && !e.value && now < e.until.Load() {
-		s.metrics.missing[fromMemory].Inc()
+	now := s.clock()
+	cached, existence := s.memory.get(k, now)
+	switch {
+	case now < cached.until && cached.stale:
+		s.cfg.Metrics.served[sourceStale].Inc()
+		return cached.doc, nil
+	case now < cached.until:
+		s.cfg.Metrics.served[sourceMemory].Inc()
+		return cached.doc, nil
+	case cached.doc == nil && now < existence.until && !existence.exists:
+		s.cfg.Metrics.missing[sourceMemory].Inc()
 		return nil, errNotFound()
 	}
-	return s.load(ctx, req, k, hash, copied != nil)
+	return s.readThrough(ctx, req, k, cached.doc != nil)
 }
 
-// Changed ends the life of a copy that is older than the revision: somebody says that the item changed. It is a hint,
-// and never blocks for long.
+// Changed ends the time of a document that is older than the revision. It is called for hints that an item
+// changed.
 func (s *Service) Changed(k Key, revision int64) {
 	s.mu.Lock()
-	if f := s.flights[k]; f != nil { // what it read may be older
-		f.hinted = max(f.hinted, revision)
+	if l := s.loads[k]; l != nil { // it may have read an older version
+		l.invalidated = max(l.invalidated, revision)
 	}
 	s.mu.Unlock()
-	s.memory.expire(s.memory.hash(k), k, revision)
+	s.memory.invalidate(k, revision)
 }

@@ -9,8 +9,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"storefront.internal/edge/internal/recommend"
+	"storefront.internal/shared/backoff"
 	"storefront.internal/shared/signal"
 	"storefront.internal/shared/stream"
+	"storefront.internal/shared/telemetry"
 )
 
 // Producer hands a record to Kafka.
@@ -18,99 +20,92 @@ type Producer interface {
 	Produce(ctx context.Context, value []byte) (stream.Outcome, error)
 }
 
-// The bounds of what is under way, and the pauses between attempts.
 const (
-	maxUnderWay    = 2048
+	maxInFlight    = 2048 // Decisions; more are dropped
 	produceTimeout = 10 * time.Second
-	firstPause     = 50 * time.Millisecond
-	longestPause   = time.Second
 )
 
-// Decisions implements recommend.Recorder. It waits for nobody: what Kafka does not take in time, or what is more than
-// may be under way, is counted and let go. What Kafka refuses is tried again meanwhile, and so is what may have arrived: a
-// Decision is stored once. One that is not recorded costs its signals their engine ids, no more.
+// Decisions implements recommend.Recorder. It produces in the background. A Decision that Kafka does not
+// acknowledge is produced again, which is right even when it was stored: the relay stores each Decision once.
+// One that is not acknowledged in time is counted and dropped; then its signals only lack the engine's ids.
 type Decisions struct {
 	producer Producer
 	log      *slog.Logger
-	room     chan struct{}
+	logs     *telemetry.Throttle[stream.Outcome]
+	inFlight chan struct{} // a semaphore
 	outcomes *prometheus.CounterVec
 	ctx      context.Context // ends when Close gives up
-	giveUp   context.CancelFunc
-	closing  chan struct{} // closed when Close begins: nothing is tried again
+	cancel   context.CancelFunc
+	retry    context.Context // ends when Close begins: there are no further attempts
+	noRetry  context.CancelFunc
 
-	mu     sync.Mutex
-	closed bool
-	work   sync.WaitGroup
+	mu   sync.Mutex // of starting work and of ending the retries
+	work sync.WaitGroup
 }
 
 var _ recommend.Recorder = (*Decisions)(nil)
 
 // NewDecisions returns a recorder. Close it after the last Record.
 func NewDecisions(p Producer, log *slog.Logger, r prometheus.Registerer) *Decisions {
-	d := &Decisions{producer: p, log: log, room: make(chan struct{}, maxUnderWay), closing: make(chan struct{}),
-		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "storefront_edge_decisions_recorded_total",
-			Help: "Served Decisions on their way into Kafka, by outcome: acknowledged, refused, unknown, dropped (too many under way)."},
+	d := &Decisions{producer: p, log: log, inFlight: make(chan struct{}, maxInFlight),
+		logs: telemetry.NewThrottle[stream.Outcome](time.Second, 1),
+		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "storefront_edge_decisions_recorded_total",
+			Help: "Served Decisions sent to Kafka, by outcome: acknowledged, refused, unknown, dropped " +
+				"(too many in flight)."},
 			[]string{"outcome"})}
 	r.MustRegister(d.outcomes)
-	d.ctx, d.giveUp = context.WithCancel(context.Background())
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	d.retry, d.noRetry = context.WithCancel(d.ctx)
 	return d
 }
 
 // Record implements recommend.Recorder.
 func (d *Decisions) Record(decision *signal.Decision) {
+	value := signal.AppendDecision(nil, decision)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	select {
-	case d.room <- struct{}{}:
-	default:
+	if d.retry.Err() != nil || !d.acquire() {
 		d.outcomes.WithLabelValues("dropped").Inc()
 		return
 	}
-	if d.closed {
-		<-d.room
-		d.outcomes.WithLabelValues("dropped").Inc()
-		return
-	}
-	value := signal.AppendDecision(nil, decision)
 	d.work.Go(func() {
-		defer func() { <-d.room }()
+		defer func() { <-d.inFlight }()
 		d.produce(value)
 	})
+}
+
+func (d *Decisions) acquire() bool {
+	select {
+	case d.inFlight <- struct{}{}:
+		return true
+	default:
+		return false
+	}
 }
 
 func (d *Decisions) produce(value []byte) {
 	ctx, cancel := context.WithTimeout(d.ctx, produceTimeout)
 	defer cancel()
+	retry, stop := context.WithTimeout(d.retry, produceTimeout)
+	defer stop()
+	pauses := backoff.Policy{Min: 50 * time.Millisecond, Max: time.Second}
 	outcome, err := d.producer.Produce(ctx, value)
-	for pause := firstPause; err != nil && d.rest(ctx, pause); pause = min(2*pause, longestPause) {
+	for attempt := 1; err != nil && backoff.Sleep(retry, pauses.Delay(attempt)) == nil; attempt++ {
 		outcome, err = d.producer.Produce(ctx, value)
 	}
 	d.outcomes.WithLabelValues(outcome.String()).Inc()
 	if err != nil {
-		d.log.Warn("decision not recorded", slog.String("outcome", outcome.String()), slog.Any("error", err))
+		d.logs.Log(d.log, slog.LevelWarn, outcome, "Decision not recorded",
+			slog.String("outcome", outcome.String()), slog.Any("error", err))
 	}
 }
 
-// rest waits before another attempt. It reports false when there shall be none.
-func (d *Decisions) rest(ctx context.Context, pause time.Duration) bool {
-	t := time.NewTimer(pause)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-d.closing:
-	case <-t.C:
-		return true
-	}
-	return false
-}
-
-// Close takes no more Decisions, tries none again, and waits for those under way, until ctx ends.
+// Close drops further Decisions, ends the retries, and waits until ctx ends for those in flight.
 func (d *Decisions) Close(ctx context.Context) error {
+	defer d.cancel()
 	d.mu.Lock()
-	if !d.closed {
-		d.closed = true
-		close(d.closing)
-	}
+	d.noRetry()
 	d.mu.Unlock()
 	done := make(chan struct{})
 	go func() {
@@ -119,11 +114,10 @@ func (d *Decisions) Close(ctx context.Context) error {
 	}()
 	select {
 	case <-done:
-		d.giveUp()
 		return nil
 	case <-ctx.Done():
-		d.giveUp()
-		<-done // Produce obeys its context
+		d.cancel()
+		<-done // Produce ends with its context
 		return ctx.Err()
 	}
 }

@@ -1,3 +1,3 @@
-// Package kafka owns the edge's way into Kafka: the topics that it makes sure of, and the recorder that passes served
-// Decisions on without being waited for. Signals go through shared/stream's Producer as it is.
+// Package kafka owns what the edge does with Kafka beside shared/stream: creating the topics, and recording
+// served Decisions in the background. Signals go through shared/stream's Producer directly.
 package kafka

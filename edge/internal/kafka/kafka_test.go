@@ -19,14 +19,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// producer is a fake that holds records until it is let go.
+// producer is a fake that holds records until hold is closed.
 type producer struct {
 	mu      sync.Mutex
 	values  [][]byte
 	hold    chan struct{}
 	outcome stream.Outcome
 	err     error
-	fails   int // so often, if more than none; else each time
+	fails   int // how often it fails; 0: always
 }
 
 func (p *producer) Produce(ctx context.Context, value []byte) (stream.Outcome, error) {
@@ -47,7 +47,8 @@ func (p *producer) Produce(ctx context.Context, value []byte) (stream.Outcome, e
 }
 
 func decision(id string) *signal.Decision {
-	return &signal.Decision{DecisionID: "dec_1", ConnectionID: "con_1", StoreID: "str_1", Placement: id, Source: "engine", ServedAt: time.Unix(1, 0)}
+	return &signal.Decision{DecisionID: "dec_1", ConnectionID: "con_1", StoreID: "str_1", Placement: id,
+		Source: "engine", ServedAt: time.Unix(1, 0)}
 }
 
 func newDecisions(p *producer) *Decisions {
@@ -81,7 +82,8 @@ func TestDecisionsAreProduced(t *testing.T) {
 	}
 }
 
-// What never arrives is given up and counted: when its time is over, and as soon as the recorder is closed.
+// A Decision that never arrives is dropped and counted: after produceTimeout, or as soon as the recorder is
+// closed.
 func TestFailuresAreCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -102,7 +104,8 @@ func TestFailuresAreCounted(t *testing.T) {
 	})
 }
 
-// What Kafka refuses, or does not answer, is tried again: a topic that is being made costs no Decision.
+// A Decision that Kafka refuses or does not acknowledge is produced again: none is lost while a topic is
+// being created.
 func TestFailuresAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	for _, outcome := range []stream.Outcome{stream.Refused, stream.Unknown} {
@@ -113,7 +116,8 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 			time.Sleep(time.Second)
 			synctest.Wait()
 			if d.counted("acknowledged") != 1 || len(p.values) != 4 || d.counted(outcome.String()) != 0 {
-				t.Errorf("%v: %d attempts, %v acknowledged", outcome, len(p.values), d.counted("acknowledged"))
+				t.Errorf("%v: %d attempts, %v acknowledged", outcome, len(p.values),
+					d.counted("acknowledged"))
 			}
 			if err := d.Close(t.Context()); err != nil {
 				t.Error(err)
@@ -122,12 +126,12 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 	}
 }
 
-// A Kafka that hangs makes nobody wait, and is not handed more than a bounded number.
+// A Kafka that hangs does not block Record, and gets a bounded number of Decisions.
 func TestRecordNeverBlocks(t *testing.T) {
 	t.Parallel()
 	p := &producer{hold: make(chan struct{}), outcome: stream.Acknowledged}
 	d := newDecisions(p)
-	for range maxUnderWay + 5 {
+	for range maxInFlight + 5 {
 		d.Record(decision("home"))
 	}
 	if d.counted("dropped") != 5 {
@@ -138,7 +142,7 @@ func TestRecordNeverBlocks(t *testing.T) {
 	if err := d.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("close: %v", err)
 	}
-	if d.counted("unknown") != maxUnderWay {
+	if d.counted("unknown") != maxInFlight {
 		t.Errorf("%v unknown", d.counted("unknown"))
 	}
 }

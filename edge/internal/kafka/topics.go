@@ -5,18 +5,15 @@ import (
 	"log/slog"
 	"time"
 
+	"storefront.internal/shared/backoff"
 	"storefront.internal/shared/settings"
 	"storefront.internal/shared/stream"
 )
 
-// The times of attempts to make the topics, and of the pauses between them.
-const (
-	leastPause = 500 * time.Millisecond
-	mostPause  = 30 * time.Second
-	attempt    = 10 * time.Second // after which a failure is told
-)
+// ensureTimeout bounds one attempt to create the topics.
+const ensureTimeout = 10 * time.Second
 
-// Topics makes sure of the named topics in the background: a process starts without Kafka.
+// Topics creates the named topics in the background, as a process has to start without Kafka.
 type Topics struct {
 	Settings settings.Kafka
 	Security stream.Security
@@ -24,28 +21,30 @@ type Topics struct {
 	Logger   *slog.Logger
 }
 
-// Run tries until the topics are there or the context ends.
+// Run tries until the topics exist or ctx ends.
 func (t *Topics) Run(ctx context.Context) error {
-	for pause := leastPause; ; pause = min(2*pause, mostPause) {
+	pauses := backoff.Policy{Min: 500 * time.Millisecond, Max: 30 * time.Second}
+	for attempt := 1; ; attempt++ {
 		err := t.ensure(ctx)
 		if err == nil || ctx.Err() != nil {
 			return nil
 		}
-		t.Logger.Warn("Kafka topics are not there yet", slog.Any("error", err), slog.Duration("again_in", pause))
-		select {
-		case <-ctx.Done():
+		pause := pauses.Delay(attempt)
+		t.Logger.Warn("Kafka topics cannot be created yet", slog.Any("error", err),
+			slog.Duration("retry_in", pause))
+		if backoff.Sleep(ctx, pause) != nil {
 			return nil
-		case <-time.After(pause):
 		}
 	}
 }
 
 func (t *Topics) ensure(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, attempt)
+	ctx, cancel := context.WithTimeout(ctx, ensureTimeout)
 	defer cancel()
 	topics := make([]stream.Topic, len(t.Names))
 	for i, name := range t.Names {
-		topics[i] = stream.Topic{Name: name, Partitions: t.Settings.TopicPartitions, ReplicationFactor: t.Settings.ReplicationFactor}
+		topics[i] = stream.Topic{Name: name, Partitions: t.Settings.TopicPartitions,
+			ReplicationFactor: t.Settings.ReplicationFactor}
 	}
 	return stream.EnsureTopics(ctx, t.Settings.KafkaBrokers, t.Security, topics)
 }

@@ -1,11 +1,14 @@
-// Package overload owns how much an edge has in work at once. A fixed number of requests works, about as many wait for
-// a turn, and what is over is refused at once: a longer queue would only make everybody late.
+// Package overload owns the limit on how many requests an edge handles at once. A fixed number is in flight,
+// about as many wait for a permit, and the rest is refused at once, because a longer queue only makes every
+// answer late.
 //
-//	room ──────────────▶ works ──leave──▶ the dearest that waits, the oldest of them first
-//	full ──▶ waits ────────▲
-//	  │        └─ longer than its patience, or displaced by a dearer one ──▶ refused
-//	  └─ the queue is full of what is as dear, or the wait is foreseen to be longer than the patience ──▶ refused
+//	free permit ─▶ in flight ──Release──▶ the oldest waiter of the highest priority
+//	none free ──▶ waits ────────▲
+//	  │             └─ longer than MaxWait ──▶ refused
+//	  └─ the queue's share for this priority is full ──▶ refused
 //
-// Whole batches are dear or not: those of impressions only are given up first, those with a cart signal or a purchase
-// last. It refuses to know HTTP and quotas: to be refused here says nothing of the client.
+// Priority is per batch: a batch of impressions only is sheddable, one with a cart signal or a purchase is
+// critical. A sheddable request may use half of the queue, a normal one three quarters, a critical one all of
+// it; so critical requests find a place without evicting anything. TestSimulatedOverload compares this with a
+// plain semaphore.
 package overload

@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// FuzzClassOfBatch: a sound batch is as dear as its dearest signal, and nothing makes it panic.
-func FuzzClassOfBatch(f *testing.F) {
+// FuzzPriorityOfBatch: a sound batch has the priority of its highest signal, and no body makes it panic.
+func FuzzPriorityOfBatch(f *testing.F) {
 	f.Add([]byte(`{"signals":[{"type":"impression"},{"type":"purchase"}]}`))
 	f.Add([]byte(`{"signals":[{"type" : "click"}]}`))
 	f.Add([]byte(`{"signals":[{"type":"impression","client":{"page_url":"\"type\":\"purchase\""}}]}`))
 	f.Add([]byte(`"type":`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		class := ClassOfBatch(body)
+		priority := PriorityOfBatch(body)
 		var batch struct {
 			Signals []struct {
 				Type string `json:"type"`
@@ -21,23 +21,23 @@ func FuzzClassOfBatch(f *testing.F) {
 		if json.Unmarshal(body, &batch) != nil || len(batch.Signals) == 0 || string(body) != exactly(batch) {
 			return
 		}
-		want := Impressions
+		want := Sheddable
 		for _, s := range batch.Signals {
 			switch s.Type {
 			case "purchase", "add_to_cart", "update_quantity", "remove_from_cart":
-				want = Sales
+				want = Critical
 			case "impression":
 			default:
-				want = max(want, Ordinary)
+				want = max(want, Normal)
 			}
 		}
-		if class != want {
-			t.Fatalf("%s: %s, want %s", body, class, want)
+		if priority != want {
+			t.Fatalf("%s: %s, want %s", body, priority, want)
 		}
 	})
 }
 
-// exactly is the one spelling of a batch that holds nothing but types.
+// exactly is the only encoding of a batch with nothing but types.
 func exactly(batch any) string {
 	text, err := json.Marshal(batch)
 	if err != nil {

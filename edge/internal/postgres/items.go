@@ -13,8 +13,8 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// Items implements itemread.Store and recommend.SellableStore. How many look-ups are in flight is bounded by its callers
-// and by the pool, which should be no other's, so that items and keys do not wait for each other.
+// Items implements itemread.Store and recommend.SellableStore. Its callers and its pool bound the look-ups in
+// flight. The pool is its own, so that items and keys do not wait for each other.
 type Items struct{ pool *pgxpool.Pool }
 
 var (
@@ -43,18 +43,20 @@ func (i *Items) Item(ctx context.Context, k itemread.Key, held int64) (itemread.
 
 // Exist implements itemread.Store: one query for all items.
 func (i *Items) Exist(ctx context.Context, c ident.ConnectionID, items []ident.ItemID) ([]bool, error) {
-	const query = `SELECT item_id FROM control.aggregates WHERE connection_id = $1 AND item_id = ANY($2::text[]) AND body IS NOT NULL`
+	const query = `
+		SELECT item_id FROM control.aggregates
+		WHERE connection_id = $1 AND item_id = ANY($2::text[]) AND body IS NOT NULL`
 	found, err := i.list(ctx, query, c, items)
 	if err != nil {
 		return nil, err
 	}
-	is := make(map[ident.ItemID]bool, len(found))
+	has := make(map[ident.ItemID]bool, len(found))
 	for _, item := range found {
-		is[item] = true
+		has[item] = true
 	}
 	exist := make([]bool, len(items))
 	for n, item := range items {
-		exist[n] = is[item]
+		exist[n] = has[item]
 	}
 	return exist, nil
 }

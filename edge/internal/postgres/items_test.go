@@ -15,7 +15,8 @@ import (
 )
 
 // aggregate writes an item as control does; an empty body is a deletion.
-func aggregate(t *testing.T, owner *pgxpool.Pool, c ident.ConnectionID, item ident.ItemID, revision int64, body string, sellable bool, age time.Duration) {
+func aggregate(t *testing.T, owner *pgxpool.Pool, c ident.ConnectionID, item ident.ItemID, revision int64,
+	body string, sellable bool, age time.Duration) {
 	t.Helper()
 	var stored []byte
 	if body != "" {
@@ -37,12 +38,16 @@ func TestItems(t *testing.T) {
 		held     int64
 		revision int64
 		body     string
-	}{{itemread.Key{Connection: "con_1", Item: "itm_1"}, 0, 9, "{\"a\":\"é\\u0000\"}\n"}, {itemread.Key{Connection: "con_2", Item: "itm_1"}, 2, 3, "{}"},
-		{itemread.Key{Connection: "con_2", Item: "itm_1"}, 3, 3, ""}, {itemread.Key{Connection: "con_2", Item: "itm_1"}, 4, 3, "{}"},
-		{itemread.Key{Connection: "con_1", Item: "itm_gone"}, 0, 4, ""}, {itemread.Key{Connection: "con_3", Item: "itm_1"}, 0, 0, ""},
+	}{{itemread.Key{Connection: "con_1", Item: "itm_1"}, 0, 9, "{\"a\":\"é\\u0000\"}\n"},
+		{itemread.Key{Connection: "con_2", Item: "itm_1"}, 2, 3, "{}"},
+		{itemread.Key{Connection: "con_2", Item: "itm_1"}, 3, 3, ""},
+		{itemread.Key{Connection: "con_2", Item: "itm_1"}, 4, 3, "{}"},
+		{itemread.Key{Connection: "con_1", Item: "itm_gone"}, 0, 4, ""},
+		{itemread.Key{Connection: "con_3", Item: "itm_1"}, 0, 0, ""},
 		{itemread.Key{Connection: "con_1", Item: "itm_none"}, 0, 0, ""}} {
 		v, found, err := items.Item(t.Context(), tc.key, tc.held)
-		if err != nil || found != (tc.revision > 0) || v.Revision != tc.revision || string(v.Body) != tc.body {
+		if err != nil || found != (tc.revision > 0) || v.Revision != tc.revision ||
+			string(v.Body) != tc.body {
 			t.Errorf("%v: %d %q, %t, %v", tc.key, v.Revision, v.Body, found, err)
 		}
 	}
@@ -52,7 +57,8 @@ func TestItems(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := items.Item(ctx, itemread.Key{Connection: "con_1", Item: "itm_1"}, 0); !errors.Is(err, context.Canceled) {
+	if _, _, err := items.Item(ctx, itemread.Key{Connection: "con_1", Item: "itm_1"}, 0); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -69,19 +75,23 @@ func TestSellable(t *testing.T) {
 		c    ident.ConnectionID
 		most int
 		want []ident.ItemID
-	}{{"con_1", 50, []ident.ItemID{"itm_new", "itm_old"}}, {"con_1", 1, []ident.ItemID{"itm_new"}}, {"con_3", 50, nil}} {
-		if got, err := NewItems(edge).Sellable(t.Context(), tc.c, tc.most); err != nil || !slices.Equal(got, tc.want) {
+	}{{"con_1", 50, []ident.ItemID{"itm_new", "itm_old"}}, {"con_1", 1, []ident.ItemID{"itm_new"}},
+		{"con_3", 50, nil}} {
+		if got, err := NewItems(edge).Sellable(t.Context(), tc.c, tc.most); err != nil ||
+			!slices.Equal(got, tc.want) {
 			t.Errorf("%s: %v, %v", tc.c, got, err)
 		}
 	}
 }
 
-// The edge reads what it serves, and neither documents nor the archive.
+// The edge may read what it serves, but neither documents nor the archive.
 func TestCatalogIsReadOnly(t *testing.T) {
 	t.Parallel()
 	_, edge := open(t)
-	for _, sql := range []string{`SELECT document FROM control.aggregates`, `DELETE FROM control.aggregates`, `UPDATE control.aggregates SET body = NULL`,
-		`SELECT raw FROM control.observations`, `SELECT * FROM control.entities`, `SELECT * FROM control.taxonomy_nodes`} {
+	for _, sql := range []string{`SELECT document FROM control.aggregates`, `DELETE FROM control.aggregates`,
+		`UPDATE control.aggregates SET body = NULL`,
+		`SELECT raw FROM control.observations`, `SELECT * FROM control.entities`,
+		`SELECT * FROM control.taxonomy_nodes`} {
 		var pgErr *pgconn.PgError
 		if _, err := edge.Exec(t.Context(), sql); !errors.As(err, &pgErr) || pgErr.Code != "42501" {
 			t.Errorf("%s: %v, want insufficient_privilege", sql, err)

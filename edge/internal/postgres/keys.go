@@ -7,30 +7,37 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/semaphore"
 
 	"storefront.internal/edge/internal/access"
 	"storefront.internal/shared/storekey"
 )
 
+// maxLookups bounds the look-ups of each kind (keys, ledger) that are in flight, so that a flood of misses
+// does not reach the database, and one kind does not starve the other.
+const maxLookups = 8
+
 // Keys implements access.Store.
 type Keys struct {
-	pool *pgxpool.Pool
-	poll *pgxpool.Pool
-	gate gate
+	pool  *pgxpool.Pool
+	poll  *pgxpool.Pool
+	slots *semaphore.Weighted
 }
 
 var _ access.Store = (*Keys)(nil)
 
-// NewKeys returns the reader of keys. Versions are read through a pool of their own: everything that is remembered
-// hangs from them, so they must not wait behind a flood of look-ups.
-func NewKeys(pool, poll *pgxpool.Pool) *Keys { return &Keys{pool: pool, poll: poll, gate: newGate()} }
+// NewKeys returns the reader of keys. The version has its own pool, because everything that the edge caches
+// of keys depends on it, so it must not wait behind a flood of look-ups.
+func NewKeys(pool, poll *pgxpool.Pool) *Keys {
+	return &Keys{pool: pool, poll: poll, slots: semaphore.NewWeighted(maxLookups)}
+}
 
 // Grant implements access.Store.
 func (k *Keys) Grant(ctx context.Context, d access.Digest) (storekey.Grant, bool, error) {
-	if err := k.gate.enter(ctx); err != nil {
+	if err := k.slots.Acquire(ctx, 1); err != nil {
 		return storekey.Grant{}, false, err
 	}
-	defer k.gate.leave()
+	defer k.slots.Release(1)
 	const query = `
 		SELECT k.api_key_id, k.connection_id, c.store_id, k.scopes
 		FROM control.api_keys k JOIN control.connections c ON c.connection_id = k.connection_id

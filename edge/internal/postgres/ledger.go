@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/semaphore"
 
 	"storefront.internal/edge/internal/intake"
 	"storefront.internal/shared/ident"
@@ -15,21 +16,23 @@ import (
 
 // Ledger implements intake.Ledger over the relay's ledger of stored signals.
 type Ledger struct {
-	pool *pgxpool.Pool
-	gate gate
+	pool  *pgxpool.Pool
+	slots *semaphore.Weighted
 }
 
 var _ intake.Ledger = (*Ledger)(nil)
 
 // NewLedger returns the reader of the ledger.
-func NewLedger(pool *pgxpool.Pool) *Ledger { return &Ledger{pool: pool, gate: newGate()} }
+func NewLedger(pool *pgxpool.Pool) *Ledger {
+	return &Ledger{pool: pool, slots: semaphore.NewWeighted(maxLookups)}
+}
 
 // Known implements intake.Ledger: one query for the batch.
 func (l *Ledger) Known(ctx context.Context, c ident.ConnectionID, ids []ident.SignalID) ([]bool, error) {
-	if err := l.gate.enter(ctx); err != nil {
+	if err := l.slots.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
-	defer l.gate.leave()
+	defer l.slots.Release(1)
 	digests := make([][16]byte, len(ids))
 	for i, id := range ids {
 		digests[i] = signal.LedgerDigest(c, id)
@@ -54,13 +57,14 @@ func (l *Ledger) Known(ctx context.Context, c ident.ConnectionID, ids []ident.Si
 	return known, nil
 }
 
-// RecentlyStored implements intake.Ledger, by the clock of PostgreSQL, which is the one that stored them.
+// RecentlyStored implements intake.Ledger, by the clock of PostgreSQL, which also set the times.
 func (l *Ledger) RecentlyStored(ctx context.Context, within time.Duration) (recent bool, err error) {
-	if err := l.gate.enter(ctx); err != nil {
+	if err := l.slots.Acquire(ctx, 1); err != nil {
 		return false, err
 	}
-	defer l.gate.leave()
-	const query = `SELECT EXISTS (SELECT FROM relay.audit WHERE stored_at > now() - make_interval(secs => $1))`
+	defer l.slots.Release(1)
+	const query = `
+		SELECT EXISTS (SELECT FROM relay.audit WHERE stored_at > now() - make_interval(secs => $1))`
 	if err := l.pool.QueryRow(ctx, query, within.Seconds()).Scan(&recent); err != nil {
 		return false, fmt.Errorf("ask for recent signals: %w", err)
 	}

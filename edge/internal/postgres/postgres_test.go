@@ -10,14 +10,16 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/semaphore"
 
+	"storefront.internal/edge/internal/access"
 	"storefront.internal/shared/ident"
 	"storefront.internal/shared/signal"
 	"storefront.internal/shared/storekey"
 	"storefront.internal/shared/testkit"
 )
 
-// open returns the database as the owner sees it, and as the edge does.
+// open returns pools of the owner and of the edge's role.
 func open(t *testing.T) (owner, edge *pgxpool.Pool) {
 	t.Helper()
 	url := testkit.Postgres(t)
@@ -36,8 +38,10 @@ func TestKeys(t *testing.T) {
 	owner, edge := open(t)
 	keys := NewKeys(edge, edge)
 	live, gone := storekey.Digest([]byte("live")), storekey.Digest([]byte("gone"))
-	exec(t, owner, `INSERT INTO control.connections (connection_id, store_id, provider, external_store_id) VALUES ('con_1', 'str_1', 'custom', '1')`)
-	const insert = `INSERT INTO control.api_keys (api_key_id, connection_id, digest, scopes, revoked_at) VALUES ($1, 'con_1', $2, '{catalog:read,signals:write}', $3)`
+	exec(t, owner, `INSERT INTO control.connections (connection_id, store_id, provider, external_store_id) `+
+		`VALUES ('con_1', 'str_1', 'custom', '1')`)
+	const insert = `INSERT INTO control.api_keys (api_key_id, connection_id, digest, scopes, revoked_at) ` +
+		`VALUES ($1, 'con_1', $2, '{catalog:read,signals:write}', $3)`
 	exec(t, owner, insert, "key_live", live[:], nil)
 	exec(t, owner, insert, "key_gone", gone[:], time.Now())
 	g, found, err := keys.Grant(t.Context(), live)
@@ -65,7 +69,8 @@ func TestLedger(t *testing.T) {
 	owner, edge := open(t)
 	ledger := NewLedger(edge)
 	store := func(c ident.ConnectionID, id ident.SignalID) {
-		exec(t, owner, `INSERT INTO relay.ledger (connection_id, digest) VALUES ($1, $2)`, c, signal.LedgerDigest(c, id))
+		exec(t, owner, `INSERT INTO relay.ledger (connection_id, digest) VALUES ($1, $2)`, c,
+			signal.LedgerDigest(c, id))
 	}
 	store("con_1", "sig_a")
 	store("con_1", "sig_c")
@@ -106,38 +111,60 @@ func TestRecentlyStored(t *testing.T) {
 	recent(true)
 }
 
-// A flood of look-ups waits, and those that wait give up with their context.
+// A flood of look-ups waits, and the look-ups that wait give up with their context.
 func TestLookupsAreBounded(t *testing.T) {
 	t.Parallel()
-	g := newGate()
-	for range maxLookups {
-		if err := g.enter(t.Context()); err != nil {
-			t.Fatal(err)
+	_, edge := open(t)
+	keys, ledger := NewKeys(edge, edge), NewLedger(edge)
+	look := map[string]func(context.Context) error{
+		"key": func(ctx context.Context) error {
+			_, _, err := keys.Grant(ctx,
+				access.Digest{})
+			return err
+		},
+		"ledger": func(ctx context.Context) error { _, err := ledger.Known(ctx, "con_1", nil); return err },
+		"recent": func(ctx context.Context) error {
+			_, err := ledger.RecentlyStored(ctx,
+				time.Hour)
+			return err
+		},
+	}
+	for _, slots := range []*semaphore.Weighted{keys.slots, ledger.slots} {
+		if !slots.TryAcquire(maxLookups) || slots.TryAcquire(1) {
+			t.Fatal("the bound is not maxLookups")
 		}
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if err := g.enter(ctx); !errors.Is(err, context.Canceled) {
-			t.Errorf("one more entered: %v", err)
+	for name, lookUp := range look {
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := lookUp(ctx); !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: one more look-up: %v", name, err)
+			}
+		})
+		cancel()
+		wg.Wait()
+	}
+	keys.slots.Release(maxLookups)
+	ledger.slots.Release(maxLookups)
+	for name, lookUp := range look {
+		if err := lookUp(t.Context()); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
-	})
-	cancel()
-	wg.Wait()
-	g.leave()
-	if err := g.enter(t.Context()); err != nil {
-		t.Error(err)
 	}
 }
 
-// The role of the edge can do nothing but what this package does.
+// The role of the edge may do nothing but what this package does.
 func TestRoleOfTheEdge(t *testing.T) {
 	t.Parallel()
 	_, edge := open(t)
 	for _, sql := range []string{
-		`SELECT sealed_secret FROM control.api_keys`, `SELECT * FROM control.connections`, `SELECT * FROM control.connector_tokens`,
-		`UPDATE control.key_version SET version = 0`, `DELETE FROM control.api_keys`, `INSERT INTO relay.ledger (connection_id, digest) VALUES ('c', gen_random_uuid())`,
-		`SELECT ip FROM relay.audit`, `SELECT * FROM relay.signals`, `SELECT * FROM relay.decisions`, `SELECT * FROM delivery.entries`, `CREATE TABLE public.x ()`,
+		`SELECT sealed_secret FROM control.api_keys`, `SELECT * FROM control.connections`,
+		`SELECT * FROM control.connector_tokens`,
+		`UPDATE control.key_version SET version = 0`, `DELETE FROM control.api_keys`,
+		`INSERT INTO relay.ledger (connection_id, digest) VALUES ('c', gen_random_uuid())`,
+		`SELECT ip FROM relay.audit`, `SELECT * FROM relay.signals`, `SELECT * FROM relay.decisions`,
+		`SELECT * FROM delivery.entries`, `CREATE TABLE public.x ()`,
 	} {
 		var pgErr *pgconn.PgError
 		if _, err := edge.Exec(t.Context(), sql); !errors.As(err, &pgErr) || pgErr.Code != "42501" {

@@ -1,6 +1,6 @@
-// Package ratelimit owns the public rate limits (contract, section 2 "Rate limits"): the pure arithmetic of a token
-// bucket (GCRA) and a limiter with a bounded number of buckets, one for each storefront key and one for each key and
-// client address. Its state is local to the process: the configured limits are divided by the number of replicas. It
-// refuses to know HTTP beyond the values of its header fields, and it never speaks of our own overload: that is a
-// 503 of another place.
+// Package ratelimit owns the public rate limits: the pure arithmetic of a token bucket (GCRA) and a limiter
+// with a bounded number of buckets, one for each storefront key and one for each client address of a key. The
+// state is local to the process, so the configured quotas are divided by the number of replicas. It knows the
+// values of the RateLimit header fields and nothing else of HTTP. Overload of the edge itself is package
+// overload's.
 package ratelimit

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Quota is a token bucket: so many tokens a second, and so many at once.
+// Quota is a token bucket: its rate, and how many tokens it holds. A rate of 0 means no limit.
 type Quota struct {
 	PerSecond float64
 	Burst     int
@@ -17,46 +17,54 @@ func (q Quota) Share(n int) Quota {
 	return Quota{PerSecond: q.PerSecond / float64(n), Burst: max(1, (q.Burst+n-1)/n)}
 }
 
-// cost is the time in which n tokens grow.
+// cost is the time in which the bucket gains n tokens.
 func (q Quota) cost(n int) time.Duration {
+	if q.PerSecond <= 0 {
+		return 0
+	}
 	return time.Duration(float64(n) / q.PerSecond * float64(time.Second))
 }
 
-// Window is the time, in whole seconds and at least one, in which an empty bucket fills: the `w` of RateLimit-Policy.
+// Window is the time, in whole seconds and at least one, in which an empty bucket fills: the `w` of
+// RateLimit-Policy.
 func (q Quota) Window() int {
 	return max(1, ceilSeconds(q.cost(q.Burst)))
 }
 
-// moment is an instant in nanoseconds; a bucket's state is one: the "theoretical arrival time", when it will be full.
-type moment int64
+// tat is the state of a bucket: its theoretical arrival time, in nanoseconds since 1970, at which it is full
+// again.
+type tat int64
 
-// admit takes n tokens when the bucket holds them. Refused, the state is as before and wait says when they will be there.
-func (q Quota) admit(full, now moment, n int) (next moment, wait time.Duration, ok bool) {
-	next = q.charge(full, now, n)
+// admit takes n tokens if the bucket holds them. Otherwise the state stays, and wait is the time until it
+// holds them.
+func (q Quota) admit(state, now tat, n int) (next tat, wait time.Duration, ok bool) {
+	next = q.charge(state, now, n)
 	if wait = time.Duration(next-now) - q.cost(q.Burst); wait > 0 {
-		return full, wait, false
+		return state, wait, false
 	}
 	return next, 0, true
 }
 
-// charge takes n tokens whether or not the bucket holds them; it may so go below zero.
-func (q Quota) charge(full, now moment, n int) moment {
-	return max(full, now) + moment(q.cost(n))
+// charge takes n tokens whether or not the bucket holds them; the bucket may go below zero.
+func (q Quota) charge(state, now tat, n int) tat {
+	return max(state, now) + tat(q.cost(n))
 }
 
-// level is what a bucket holds.
-func (q Quota) level(full, now moment) Level {
-	missing := time.Duration(max(full-now, 0))
-	left := q.cost(q.Burst) - missing
-	// Half a nanosecond of a token is forgiven, so that a division never hides a whole one.
-	tokens := math.Floor(left.Seconds()*q.PerSecond + 1e-6)
-	return Level{Remaining: max(0, int(tokens)), Full: missing}
-}
-
-// Level is what a bucket holds, and the time until it is full again.
+// Level is what a bucket holds.
 type Level struct {
-	Remaining int
-	Full      time.Duration
+	Remaining int           // tokens
+	Wait      time.Duration // until it holds one
+	Full      time.Duration // until it is full
+}
+
+func (q Quota) level(state, now tat) Level {
+	if q.PerSecond <= 0 {
+		return Level{Remaining: math.MaxInt}
+	}
+	missing := time.Duration(max(state-now, 0))
+	left := q.cost(q.Burst) - missing
+	tokens := math.Floor(left.Seconds()*q.PerSecond + 1e-6) // rounding must not hide a whole token
+	return Level{Remaining: max(0, int(tokens)), Wait: max(0, q.cost(1)-left), Full: missing}
 }
 
 func ceilSeconds(d time.Duration) int {

@@ -10,13 +10,14 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// Subject is who spends tokens: a key, and the address of the client that presented it.
+// Subject is who spends tokens: a key, and the address of the client that presents it. A limiter of addresses
+// alone has subjects without a key.
 type Subject struct {
 	Key     ident.KeyID
 	Address netip.Addr
 }
 
-// Verdict says whether a request is admitted, and how both buckets stand.
+// Verdict says whether a request is admitted, and what both buckets hold after it.
 type Verdict struct {
 	Allowed    bool
 	RetryAfter time.Duration // when refused: until one token is there
@@ -28,11 +29,11 @@ type Verdict struct {
 type Config struct {
 	PerKey     Quota
 	PerAddress Quota
-	MaxBuckets int // bound of memory, about 100 bytes each; default 200,000
+	MaxBuckets int // bounds the memory: about 100 bytes each; default 200,000
 	Now        func() time.Time
 }
 
-// Limiter holds the buckets. It may be used by many goroutines.
+// Limiter holds the buckets. It is safe for concurrent use.
 type Limiter struct {
 	perKey, perAddress Quota
 	now                func() time.Time
@@ -47,7 +48,7 @@ const (
 	evictionSample    = 16
 )
 
-// bucketID names a bucket: that of the key itself, or of one client network of the key.
+// bucketID names the bucket of a key, or that of one client network of the key.
 type bucketID struct {
 	key     ident.KeyID
 	network netip.Prefix
@@ -56,7 +57,7 @@ type bucketID struct {
 
 type shard struct {
 	mu      sync.Mutex
-	buckets map[bucketID]moment
+	buckets map[bucketID]tat
 	max     int
 }
 
@@ -71,16 +72,16 @@ func New(c Config) *Limiter {
 	l := &Limiter{perKey: c.PerKey, perAddress: c.PerAddress, now: c.Now, seed: maphash.MakeSeed()}
 	l.policy = policyItem("key", c.PerKey) + ", " + policyItem("address", c.PerAddress)
 	for i := range l.shards {
-		l.shards[i].buckets = make(map[bucketID]moment)
+		l.shards[i].buckets = make(map[bucketID]tat)
 		l.shards[i].max = max(2, c.MaxBuckets/shardCount)
 	}
 	return l
 }
 
-// Allow takes one token of both buckets, or of none. The address is asked first, so that one client that is over its
-// quota cannot empty the bucket that all shoppers of the storefront share.
+// Allow takes one token from both buckets, or none from either. The address comes first, so that a client
+// that is over its quota cannot empty the bucket that all shoppers of the storefront share.
 func (l *Limiter) Allow(s Subject) Verdict {
-	return l.with(s, func(key, address *moment, now moment) Verdict {
+	return l.with(s, func(key, address *tat, now tat) Verdict {
 		nextAddress, wait, ok := l.perAddress.admit(*address, now, 1)
 		if !ok {
 			return Verdict{RetryAfter: wait}
@@ -94,9 +95,10 @@ func (l *Limiter) Allow(s Subject) Verdict {
 	})
 }
 
-// Charge takes n more tokens for a request that was admitted, and may leave the buckets below zero.
+// Charge takes n tokens from both buckets, and may leave them below zero. With 0 it only reads what they
+// hold.
 func (l *Limiter) Charge(s Subject, n int) Verdict {
-	return l.with(s, func(key, address *moment, now moment) Verdict {
+	return l.with(s, func(key, address *tat, now tat) Verdict {
 		if n > 0 {
 			*key, *address = l.perKey.charge(*key, now, n), l.perAddress.charge(*address, now, n)
 		}
@@ -104,14 +106,15 @@ func (l *Limiter) Charge(s Subject, n int) Verdict {
 	})
 }
 
-// with runs f over both buckets under their lock. They live in one shard, chosen by the key.
-func (l *Limiter) with(s Subject, f func(key, address *moment, now moment) Verdict) Verdict {
+// with runs f over both buckets under their lock; both are in one shard.
+func (l *Limiter) with(s Subject, f func(key, address *tat, now tat) Verdict) Verdict {
 	keyID := bucketID{key: s.Key}
-	addressID := bucketID{key: s.Key, network: network(s.Address), client: true}
-	sh := &l.shards[maphash.String(l.seed, string(s.Key))%shardCount]
+	addressID := bucketID{key: s.Key, network: Network(s.Address), client: true}
+	sh := l.shard(s, addressID)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	now := moment(l.now().UnixNano()) // behind the lock: a time from before the wait makes the others' tokens look like a debt
+	// read under the lock: with an earlier time, tokens that others took look like a debt
+	now := tat(l.now().UnixNano())
 	key, address := sh.buckets[keyID], sh.buckets[addressID]
 	v := f(&key, &address, now)
 	sh.put(keyID, key, now)
@@ -120,28 +123,36 @@ func (l *Limiter) with(s Subject, f func(key, address *moment, now moment) Verdi
 	return v
 }
 
+// shard returns the shard of the key, or that of the address when there is no key.
+func (l *Limiter) shard(s Subject, address bucketID) *shard {
+	if s.Key == "" {
+		return &l.shards[maphash.Comparable(l.seed, address.network)%shardCount]
+	}
+	return &l.shards[maphash.String(l.seed, string(s.Key))%shardCount]
+}
+
 // put keeps a bucket's state; a full bucket needs none.
-func (sh *shard) put(id bucketID, full, now moment) {
-	if full <= now {
+func (sh *shard) put(id bucketID, state, now tat) {
+	if state <= now {
 		delete(sh.buckets, id)
 		return
 	}
 	if _, known := sh.buckets[id]; !known && len(sh.buckets) >= sh.max {
 		sh.evict(now)
 	}
-	sh.buckets[id] = full
+	sh.buckets[id] = state
 }
 
-// evict makes room: full buckets of a sample go, and when there are none the fullest one. What is forgotten so is at
-// most the debt of the client that owed least.
-func (sh *shard) evict(now moment) {
+// evict drops the full buckets of a sample, or else its fullest one, so that at most the smallest debt is
+// lost.
+func (sh *shard) evict(now tat) {
 	var fullest bucketID
-	least, seen := moment(0), 0
-	for id, full := range sh.buckets {
-		if full <= now {
+	least, seen := tat(0), 0
+	for id, state := range sh.buckets {
+		if state <= now {
 			delete(sh.buckets, id)
-		} else if least == 0 || full < least {
-			fullest, least = id, full
+		} else if least == 0 || state < least {
+			fullest, least = id, state
 		}
 		if seen++; seen == evictionSample {
 			break
@@ -152,24 +163,25 @@ func (sh *shard) evict(now moment) {
 	}
 }
 
-// network is the unit of a client: an IPv4 address, or the /64 of an IPv6 one, of which a client has all addresses.
-func network(a netip.Addr) netip.Prefix {
+// Network is what counts as one client: an IPv4 address, or the /64 of an IPv6 address.
+func Network(a netip.Addr) netip.Prefix {
 	a = a.Unmap().WithZone("")
 	bits := a.BitLen()
 	if a.Is6() {
 		bits = 64
 	}
 	p, err := a.Prefix(bits)
-	if err != nil { // no address: all such clients share a bucket
+	if err != nil { // no address: such clients share a bucket
 		return netip.Prefix{}
 	}
 	return p
 }
 
-// Policy is the value of the RateLimit-Policy field (IETF draft "RateLimit header fields for HTTP"): quota and window.
+// Policy is the value of the RateLimit-Policy field (IETF draft "RateLimit header fields for HTTP").
 func (l *Limiter) Policy() string { return l.policy }
 
-// AppendState appends the value of the RateLimit field: what is left, and the seconds until the bucket is full.
+// AppendState appends the value of the RateLimit field: the tokens left, and the seconds until the bucket is
+// full.
 func (v Verdict) AppendState(dst []byte) []byte {
 	return appendState(append(appendState(dst, "key", v.Key), ", "...), "address", v.Address)
 }

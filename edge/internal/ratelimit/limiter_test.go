@@ -11,7 +11,7 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// clock is set by hand.
+// clock is a clock that the test sets.
 type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time { return c.at }
@@ -131,7 +131,8 @@ func TestFields(t *testing.T) {
 	}
 	s := subject("key_a", "192.0.2.1")
 	l.Allow(s)
-	if got, want := string(l.Charge(s, 49).AppendState(nil)), `"key";r=1950;t=1, "address";r=150;t=1`; got != want {
+	if got, want := string(l.Charge(s, 49).AppendState(nil)),
+		`"key";r=1950;t=1, "address";r=150;t=1`; got != want {
 		t.Errorf("state %s, want %s", got, want)
 	}
 }
@@ -169,7 +170,7 @@ func TestConcurrentUseAdmitsExactlyTheBurst(t *testing.T) {
 	}
 }
 
-// A token bucket kept as a plain number of tokens answers the same.
+// A token bucket that counts tokens answers the same.
 func TestAgainstPlainBucket(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -195,7 +196,7 @@ func TestAgainstPlainBucket(t *testing.T) {
 	})
 }
 
-// Who waits for the lock is judged by the time at which it got it, and not by the one at which it asked.
+// A request that waits for the lock is charged at the time at which it got the lock.
 func TestWaitingForTheLockIsNoDebt(t *testing.T) {
 	t.Parallel()
 	locked := func(sh *shard) bool {
@@ -219,6 +220,6 @@ func TestWaitingForTheLockIsNoDebt(t *testing.T) {
 	l.Allow(subject("key_a", "192.0.2.1"))
 	l.Charge(subject("key_a", "192.0.2.1"), 1)
 	if asked != 2 || !behind {
-		t.Errorf("the time was asked for %d times, behind the lock: %t", asked, behind)
+		t.Errorf("the time was asked for %d times, under the lock: %t", asked, behind)
 	}
 }

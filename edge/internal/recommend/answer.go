@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"storefront.internal/shared/ident"
+	"storefront.internal/shared/rfc3339"
 	"storefront.internal/shared/signal"
 )
 
@@ -16,14 +17,14 @@ type Answer struct {
 	Items      []signal.DecisionItem
 }
 
-// AppendJSON appends the answer's body. None of its texts needs an escape: their forms are checked.
+// AppendJSON appends the answer's body. Its texts need no escapes, because their forms were checked.
 func (a *Answer) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `{"decision_id":"`...)
 	dst = append(dst, a.DecisionID...)
 	dst = append(dst, `","placement":"`...)
 	dst = append(dst, a.Placement...)
 	dst = append(dst, `","served_at":"`...)
-	dst = signal.AppendTime(dst, a.ServedAt)
+	dst = rfc3339.Append(dst, a.ServedAt)
 	dst = append(dst, `","source":"`...)
 	dst = append(dst, a.Source...)
 	dst = append(dst, `","items":[`...)

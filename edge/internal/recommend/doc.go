@@ -1,5 +1,5 @@
-// Package recommend owns operation E1 (contract, section 2 "Decisions"): it asks the engine what to recommend, mints
-// the Decision from which signals will hang, and answers. It refuses to fail because something behind it does: when
-// the engine is late, failing or not configured, the fallback answers, and with no fallback an empty list. Recording
-// the Decision is not awaited, since its id proves itself by a MAC.
+// Package recommend owns getRecommendations: it asks the engine which items to recommend, mints the Decision
+// that later signals refer to, and answers. A failure behind it never fails the request: when the engine is
+// late, failing or not configured, the fallback answers, and without a fallback the list is empty. The
+// request does not wait until the Decision is recorded, because a Decision id proves itself by a MAC.
 package recommend

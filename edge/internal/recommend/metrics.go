@@ -1,45 +1,58 @@
 package recommend
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
 
-// Metrics are the figures of the package.
+	"storefront.internal/shared/breaker"
+)
+
+// Metrics are the metrics of the package.
 type Metrics struct {
 	served           *prometheus.CounterVec
-	asked            *prometheus.CounterVec
+	engineRequests   *prometheus.CounterVec
 	duration         prometheus.Histogram
 	discarded        *prometheus.CounterVec
 	fallbackFailures prometheus.Counter
-	leftOut          prometheus.Counter
+	unownedItems     prometheus.Counter
 }
 
-// NewMetrics registers the figures.
+// NewMetrics registers the metrics.
 func NewMetrics(r prometheus.Registerer) *Metrics {
-	m := &Metrics{
-		served: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "storefront_edge_recommendations_total",
-			Help: "Recommendations that were served, by source: engine or fallback."}, []string{"source"}),
-		asked: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "storefront_edge_engine_requests_total",
-			Help: "Questions to the engine, by outcome: answered, late, failed, open (the breaker spared the wait), off (none configured)."},
-			[]string{"outcome"}),
-		duration: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "storefront_edge_engine_request_duration_seconds",
-			Help:                        "Time that the engine took, its deadline included.",
-			Buckets:                     []float64{.005, .01, .025, .05, .075, .1, .15, .25, .5, 1},
-			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100}),
-		discarded: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "storefront_edge_recommendation_discards_total",
-			Help: "Malformed fields that were discarded from recommendation requests."}, []string{"field"}),
-		fallbackFailures: prometheus.NewCounter(prometheus.CounterOpts{Name: "storefront_edge_fallback_failures_total",
-			Help: "Fallbacks that failed, so that an empty list was served."}),
-		leftOut: prometheus.NewCounter(prometheus.CounterOpts{Name: "storefront_edge_recommendation_items_left_out_total",
-			Help: "Items of the engine's answers that were left out because the connection has not got them."}),
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+		r.MustRegister(v)
+		return v
 	}
-	r.MustRegister(m.served, m.asked, m.duration, m.discarded, m.fallbackFailures, m.leftOut)
+	m := &Metrics{
+		served: counter("storefront_edge_recommendations_total",
+			"Recommendations served, by source: engine or fallback.", "source"),
+		engineRequests: counter("storefront_edge_engine_requests_total",
+			"Requests to the engine, by outcome: answered, late, failed, open (not sent: the circuit "+
+				"breaker is open), off (no engine is configured).",
+			"outcome"),
+		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:                        "storefront_edge_engine_request_duration_seconds",
+			Help:                        "Time until the engine answered or its deadline passed.",
+			Buckets:                     []float64{.005, .01, .025, .05, .075, .1, .15, .25, .5, 1},
+			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
+		}),
+		discarded: counter("storefront_edge_recommendation_discards_total",
+			"Malformed fields discarded from recommendation requests.", "field"),
+		fallbackFailures: counter("storefront_edge_fallback_failures_total",
+			"Fallbacks that failed; an empty list was served.").WithLabelValues(),
+		unownedItems: counter("storefront_edge_recommendation_items_left_out_total",
+			"Items of the engine's answers left out because the connection does not have them.",
+		).WithLabelValues(),
+	}
+	r.MustRegister(m.duration)
 	return m
 }
 
-// Watch registers the state of the breaker.
+// Watch registers the state of the circuit breaker.
 func (s *Service) Watch(r prometheus.Registerer) {
 	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "storefront_edge_engine_breaker_open",
-		Help: "1 while the engine is not asked because it failed several times in a row."}, func() float64 {
-		if s.breaker.open() {
+		Help: "1 while the circuit breaker of the engine is open or half-open."}, func() float64 {
+		if s.breaker.State() != breaker.Closed {
 			return 1
 		}
 		return 0

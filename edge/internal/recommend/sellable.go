@@ -3,9 +3,9 @@ package recommend
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/singleflight"
 
 	"storefront.internal/shared/ident"
@@ -16,89 +16,68 @@ type SellableStore interface {
 	Sellable(ctx context.Context, c ident.ConnectionID, most int) ([]ident.ItemID, error)
 }
 
-// The bounds of what is remembered of connections.
+// The times and the bound of the lists in memory.
 const (
-	sellableLife    = 5 * time.Second
+	sellableTTL     = 5 * time.Second
 	sellableRetry   = time.Second // after a failure
 	sellableTimeout = 250 * time.Millisecond
 	maxConnections  = 10_000
 )
 
-// Sellables implements Fallback with the store's lists, which are remembered for a few seconds, and longer while the
-// store does not answer. It may be used by many goroutines.
-type Sellables struct {
+// SellableItems implements Fallback with the store's lists. A list is kept for a few seconds, and longer
+// while the store does not answer. It is safe for concurrent use.
+type SellableItems struct {
 	store SellableStore
 	now   func() time.Time
 	loads singleflight.Group
-
-	mu    sync.Mutex
-	lists map[ident.ConnectionID]sellable
+	lists *lru.Cache[ident.ConnectionID, sellableList]
 }
 
-type sellable struct {
-	picks []Pick
+type sellableList struct {
+	items []Item
 	until time.Time
-	err   error // of a list that was never had
+	err   error // when no list was ever read
 }
 
-var _ Fallback = (*Sellables)(nil)
+var _ Fallback = (*SellableItems)(nil)
 
-// NewSellables returns a fallback that remembers nothing yet.
-func NewSellables(store SellableStore, now func() time.Time) *Sellables {
-	return &Sellables{store: store, now: now, lists: make(map[ident.ConnectionID]sellable)}
+// NewSellableItems returns a fallback with no lists yet.
+func NewSellableItems(store SellableStore, now func() time.Time) *SellableItems {
+	lists, _ := lru.New[ident.ConnectionID, sellableList](maxConnections) // fails only for a size of 0
+	return &SellableItems{store: store, now: now, lists: lists}
 }
 
-// Picks implements Fallback. The list is shared: callers only read it.
-func (s *Sellables) Picks(ctx context.Context, c ident.ConnectionID, limit int) ([]Pick, error) {
-	list, known := s.remembered(c)
+// Items implements Fallback. The list is shared, so callers only read it.
+func (s *SellableItems) Items(ctx context.Context, c ident.ConnectionID, limit int) ([]Item, error) {
+	list, known := s.lists.Get(c)
 	if !known || !s.now().Before(list.until) {
 		list = s.load(ctx, c)
 	}
-	n := min(limit, len(list.picks))
-	return list.picks[:n:n], list.err
+	n := min(limit, len(list.items))
+	return list.items[:n:n], list.err
 }
 
-func (s *Sellables) remembered(c ident.ConnectionID) (sellable, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	list, known := s.lists[c]
-	return list, known
-}
-
-// load asks the store once for all who ask at the same time. Its deadline is its own, so that one caller who gives up
-// does not fail the others; it is so short that none needs to.
-func (s *Sellables) load(ctx context.Context, c ident.ConnectionID) sellable {
+// load asks the store once for all concurrent callers, with its own short deadline, so that one caller that
+// gives up does not fail the others. After a failure the last list that was read stays.
+func (s *SellableItems) load(ctx context.Context, c ident.ConnectionID) sellableList {
 	v, _, _ := s.loads.Do(string(c), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sellableTimeout)
 		defer cancel()
-		items, err := s.store.Sellable(ctx, c, maxLimit)
-		return s.remember(c, items, err), nil
+		items, err := s.store.Sellable(ctx, c, MaxItems)
+		list, known := s.lists.Peek(c)
+		if err != nil {
+			list.until = s.now().Add(sellableRetry)
+			if !known || list.err != nil {
+				list.err = fmt.Errorf("list sellable items: %w", err)
+			}
+		} else {
+			list = sellableList{items: make([]Item, len(items)), until: s.now().Add(sellableTTL)}
+			for i, item := range items {
+				list.items[i].ItemID = item
+			}
+		}
+		s.lists.Add(c, list)
+		return list, nil
 	})
-	return v.(sellable)
-}
-
-// remember keeps the list; of a failure, the last list that was had.
-func (s *Sellables) remember(c ident.ConnectionID, items []ident.ItemID, err error) sellable {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	list, known := s.lists[c]
-	if err != nil {
-		list.until = s.now().Add(sellableRetry)
-		if !known || list.err != nil {
-			list.err = fmt.Errorf("list sellable items: %w", err)
-		}
-	} else {
-		list = sellable{picks: make([]Pick, len(items)), until: s.now().Add(sellableLife)}
-		for i, item := range items {
-			list.picks[i].ItemID = item
-		}
-	}
-	if !known && len(s.lists) >= maxConnections {
-		for victim := range s.lists { // an arbitrary one: what is lost costs a look-up
-			delete(s.lists, victim)
-			break
-		}
-	}
-	s.lists[c] = list
-	return list
+	return v.(sellableList)
 }

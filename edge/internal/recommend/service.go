@@ -7,9 +7,12 @@ import (
 	"log/slog"
 	"time"
 
-	"storefront.internal/edge/internal/intake"
+	"storefront.internal/edge/internal/signalrules"
+	"storefront.internal/shared/backoff"
+	"storefront.internal/shared/breaker"
 	"storefront.internal/shared/ident"
 	"storefront.internal/shared/signal"
+	"storefront.internal/shared/telemetry"
 )
 
 // Request is what the transport hands over. The body is not kept.
@@ -27,8 +30,8 @@ type CartLine struct {
 	Quantity  int             `json:"quantity"`
 }
 
-// Question is what the engine is asked (contract, section 4).
-type Question struct {
+// EngineRequest is the body that the engine gets.
+type EngineRequest struct {
 	ConnectionID ident.ConnectionID `json:"connection_id"`
 	StoreID      ident.StoreID      `json:"store_id"`
 	DecisionID   ident.DecisionID   `json:"decision_id"`
@@ -42,45 +45,45 @@ type Question struct {
 	Traceparent string `json:"-"`
 }
 
-// Pick is one recommended product.
-type Pick struct {
+// Item is one recommended item.
+type Item struct {
 	ItemID    ident.ItemID
 	VariantID ident.VariantID
 }
 
-// Proposal is the engine's answer: its picks, best first, and its own ids, an object, or nil.
-type Proposal struct {
-	Picks     []Pick
+// EngineResponse is the engine's answer: items, best first, and the engine's own ids, an object or nil.
+type EngineResponse struct {
+	Items     []Item
 	EngineIDs json.RawMessage
 }
 
-// Engine answers questions. It obeys the context's deadline.
+// Engine recommends items. It returns at the context's deadline.
 type Engine interface {
-	Recommend(ctx context.Context, q *Question) (Proposal, error)
+	Recommend(ctx context.Context, req *EngineRequest) (EngineResponse, error)
 }
 
-// Fallback picks products without the engine: a connection's sellable ones, most recently refreshed first.
+// Fallback recommends items without the engine.
 type Fallback interface {
-	Picks(ctx context.Context, c ident.ConnectionID, limit int) ([]Pick, error)
+	Items(ctx context.Context, c ident.ConnectionID, limit int) ([]Item, error)
 }
 
-// Catalog knows which items are a connection's. It answers false only for an item that it is sure about.
+// Catalog reports for each item whether the connection has it. It reports false only when it is sure.
 type Catalog interface {
-	Belong(ctx context.Context, c ident.ConnectionID, items []ident.ItemID) []bool
+	Owned(ctx context.Context, c ident.ConnectionID, items []ident.ItemID) []bool
 }
 
-// Minter makes Decision ids that prove themselves.
+// Minter makes Decision ids that carry a MAC.
 type Minter interface {
 	Mint(c ident.ConnectionID, now time.Time) ident.DecisionID
 }
 
-// Recorder passes a Decision on to be stored. It never blocks and reports its failures by itself.
+// Recorder records a Decision. It never blocks, and counts its failures itself.
 type Recorder interface {
 	Record(d *signal.Decision)
 }
 
-// Config is what a Service needs. A nil Engine means that none is configured, a nil Fallback that there is nothing to
-// fall back on, a nil Catalog that the engine's items are believed.
+// Config is what a Service needs. A nil Engine means that none is configured, a nil Fallback that the list is
+// empty without the engine, a nil Catalog that the engine's items are not checked.
 type Config struct {
 	Engine   Engine
 	Fallback Fallback
@@ -93,28 +96,28 @@ type Config struct {
 	Deadline time.Duration // of the engine; default 150 ms
 }
 
-// Service is operation E1. It may be used by many goroutines.
+// Service answers requests for recommendations. It is safe for concurrent use.
 type Service struct {
-	engine   Engine
-	fallback Fallback
-	catalog  Catalog
-	minter   Minter
-	recorder Recorder
-	metrics  *Metrics
-	log      *slog.Logger
-	now      func() time.Time
-	deadline time.Duration
-	breaker  breaker
-	shoppers *intake.ShopperReader
+	cfg      Config
+	breaker  *breaker.Breaker // of the engine
+	shoppers *signalrules.ShopperValidator
+	logs     *telemetry.Throttle[string]
 }
+
+// engineFailures in a row open the breaker.
+const engineFailures = 5
+
+// openTime is how long the breaker stays open after the first failed probe, the second, and so on.
+func openTime() backoff.Policy { return backoff.Policy{Min: time.Second, Max: 30 * time.Second} }
 
 // New returns a service.
 func New(c Config) *Service {
 	if c.Deadline <= 0 {
 		c.Deadline = 150 * time.Millisecond
 	}
-	return &Service{engine: c.Engine, fallback: c.Fallback, catalog: c.Catalog, minter: c.Minter, recorder: c.Recorder, metrics: c.Metrics,
-		log: c.Logger, now: c.Now, deadline: c.Deadline, breaker: breaker{now: c.Now}, shoppers: intake.NewShopperReader()}
+	return &Service{cfg: c, shoppers: signalrules.NewShopperValidator(),
+		logs:    telemetry.NewThrottle[string](time.Second, 1),
+		breaker: breaker.New(breaker.Config{Failures: engineFailures, Open: openTime(), Now: c.Now})}
 }
 
 // The values of an answer's source.
@@ -130,109 +133,121 @@ func (s *Service) Recommend(ctx context.Context, req Request) (*Answer, error) {
 		return nil, err
 	}
 	s.noteDiscards(&req, in.shopper)
-	now := s.now().UTC().Truncate(time.Microsecond)
-	q := &Question{ConnectionID: req.ConnectionID, StoreID: req.StoreID, DecisionID: s.minter.Mint(req.ConnectionID, now),
-		Placement: in.placement, ItemID: in.itemID, Visitor: in.shopper.Visitor, Client: in.shopper.Client, Cart: in.cart,
-		Limit: in.limit, Traceparent: req.Traceparent}
-	d := &signal.Decision{DecisionID: q.DecisionID, ConnectionID: q.ConnectionID, StoreID: q.StoreID, Placement: q.Placement,
-		Source: fromEngine, ServedAt: now, Visitor: q.Visitor}
-	proposal, ok := s.askEngine(ctx, q)
+	now := s.cfg.Now().UTC().Truncate(time.Microsecond)
+	question := &EngineRequest{ConnectionID: req.ConnectionID, StoreID: req.StoreID,
+		DecisionID: s.cfg.Minter.Mint(req.ConnectionID, now), Placement: in.placement, ItemID: in.itemID,
+		Visitor: in.shopper.Visitor, Client: in.shopper.Client, Cart: in.cart, Limit: in.limit,
+		Traceparent: req.Traceparent}
+	d := &signal.Decision{DecisionID: question.DecisionID, ConnectionID: req.ConnectionID,
+		StoreID:   req.StoreID,
+		Placement: in.placement, Source: fromEngine, ServedAt: now, Visitor: in.shopper.Visitor}
+	response, ok := s.askEngine(ctx, question)
 	if ok {
-		proposed := len(proposal.Picks)
-		proposal.Picks = s.ownPicks(ctx, q, proposal.Picks)
-		ok = len(proposal.Picks) > 0 || proposed == 0 // an engine that knows only others' items has failed; one may have none
+		proposed := len(response.Items)
+		response.Items = s.ownedItems(ctx, req.ConnectionID, response.Items)
+		// none of the connection's is a failure, an empty answer is not
+		ok = len(response.Items) > 0 || proposed == 0
 	}
 	if !ok {
 		d.Source = fromFallback
-		proposal = Proposal{Picks: s.fallBack(ctx, q)}
+		response = EngineResponse{Items: s.fallbackItems(ctx, req.ConnectionID, in.limit)}
 	}
-	d.Items, d.EngineIDs = positions(proposal.Picks, in.limit), proposal.EngineIDs
-	s.metrics.served.WithLabelValues(d.Source).Inc()
-	s.recorder.Record(d)
-	return &Answer{DecisionID: d.DecisionID, Placement: d.Placement, ServedAt: d.ServedAt, Source: d.Source, Items: d.Items}, nil
+	d.Items, d.EngineIDs = positions(response.Items, in.limit), response.EngineIDs
+	s.cfg.Metrics.served.WithLabelValues(d.Source).Inc()
+	s.cfg.Recorder.Record(d)
+	return &Answer{DecisionID: d.DecisionID, Placement: d.Placement, ServedAt: d.ServedAt, Source: d.Source,
+		Items: d.Items}, nil
 }
 
-// askEngine asks within the deadline, unless the breaker says that asking is of no use.
-func (s *Service) askEngine(ctx context.Context, q *Question) (Proposal, bool) {
-	if s.engine == nil {
-		s.metrics.asked.WithLabelValues("off").Inc()
-		return Proposal{}, false
+// askEngine asks the engine within the deadline, unless the breaker is open.
+func (s *Service) askEngine(ctx context.Context, req *EngineRequest) (EngineResponse, bool) {
+	count := func(outcome string) { s.cfg.Metrics.engineRequests.WithLabelValues(outcome).Inc() }
+	if s.cfg.Engine == nil {
+		count("off")
+		return EngineResponse{}, false
 	}
-	if !s.breaker.allow() {
-		s.metrics.asked.WithLabelValues("open").Inc()
-		return Proposal{}, false
+	if _, ok := s.breaker.Acquire(); !ok {
+		count("open")
+		return EngineResponse{}, false
 	}
-	ok := false
-	defer func() { s.breaker.report(ok) }()
-	ctx, cancel := context.WithTimeout(ctx, s.deadline)
+	answered := false
+	defer func() { // of a panic too
+		if answered {
+			s.breaker.Success()
+		} else {
+			s.breaker.Failure(0)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Deadline)
 	defer cancel()
-	began := s.now()
-	proposal, err := s.engine.Recommend(ctx, q)
-	s.metrics.duration.Observe(s.now().Sub(began).Seconds())
+	began := s.cfg.Now()
+	response, err := s.cfg.Engine.Recommend(ctx, req)
+	s.cfg.Metrics.duration.Observe(s.cfg.Now().Sub(began).Seconds())
 	switch {
 	case err == nil:
-		ok = true
-		s.metrics.asked.WithLabelValues("answered").Inc()
-		return proposal, true
+		answered = true
+		count("answered")
+		return response, true
 	case errors.Is(err, context.DeadlineExceeded):
-		s.metrics.asked.WithLabelValues("late").Inc()
+		count("late")
 	default:
-		s.metrics.asked.WithLabelValues("failed").Inc()
+		count("failed")
 	}
-	s.log.Debug("engine did not recommend", slog.Any("error", err))
-	return Proposal{}, false
+	s.cfg.Logger.Debug("engine did not recommend", slog.Any("error", err))
+	return EngineResponse{}, false
 }
 
-// ownPicks leaves out of an engine's answer what is not the connection's (contract, section 2 "Decisions").
-func (s *Service) ownPicks(ctx context.Context, q *Question, picks []Pick) []Pick {
-	if s.catalog == nil || len(picks) == 0 {
-		return picks
+// ownedItems leaves out the items that the connection does not have.
+func (s *Service) ownedItems(ctx context.Context, c ident.ConnectionID, items []Item) []Item {
+	if s.cfg.Catalog == nil || len(items) == 0 {
+		return items
 	}
-	items := make([]ident.ItemID, len(picks))
-	for i, p := range picks {
-		items[i] = p.ItemID
+	ids := make([]ident.ItemID, len(items))
+	for i, item := range items {
+		ids[i] = item.ItemID
 	}
-	own := make([]Pick, 0, len(picks))
-	for i, belongs := range s.catalog.Belong(ctx, q.ConnectionID, items) {
-		if belongs {
-			own = append(own, picks[i])
+	owned := make([]Item, 0, len(items))
+	for i, ok := range s.cfg.Catalog.Owned(ctx, c, ids) {
+		if ok {
+			owned = append(owned, items[i])
 		}
 	}
-	if left := len(picks) - len(own); left > 0 {
-		s.metrics.leftOut.Add(float64(left))
-	}
-	return own
+	s.cfg.Metrics.unownedItems.Add(float64(len(items) - len(owned)))
+	return owned
 }
 
-func (s *Service) fallBack(ctx context.Context, q *Question) []Pick {
-	if s.fallback == nil {
+func (s *Service) fallbackItems(ctx context.Context, c ident.ConnectionID, limit int) []Item {
+	if s.cfg.Fallback == nil {
 		return nil
 	}
-	picks, err := s.fallback.Picks(ctx, q.ConnectionID, q.Limit)
+	items, err := s.cfg.Fallback.Items(ctx, c, limit)
 	if err != nil {
-		s.metrics.fallbackFailures.Inc()
-		s.log.Warn("fallback failed", slog.Any("error", err))
+		s.cfg.Metrics.fallbackFailures.Inc()
+		s.logs.Log(s.cfg.Logger, slog.LevelWarn, "fallback", "fallback failed", slog.Any("error", err))
 		return nil
 	}
-	return picks
+	return items
 }
 
-// noteDiscards records the warning for a discarded field: its name, never its value.
-func (s *Service) noteDiscards(req *Request, shopper intake.Shopper) {
-	for field, discarded := range map[string]bool{"visitor": shopper.DiscardedVisitor, "client": shopper.DiscardedClient} {
+// noteDiscards counts and logs the names of discarded fields, never their values.
+func (s *Service) noteDiscards(req *Request, shopper signalrules.Shopper) {
+	for field, discarded := range map[string]bool{"visitor": shopper.DiscardedVisitor,
+		"client": shopper.DiscardedClient} {
 		if discarded {
-			s.metrics.discarded.WithLabelValues(field).Inc()
-			s.log.Warn("malformed field discarded from a recommendation request", slog.String("field", field),
+			s.cfg.Metrics.discarded.WithLabelValues(field).Inc()
+			s.logs.Log(s.cfg.Logger, slog.LevelWarn, field,
+				"malformed field discarded from a recommendation request", slog.String("field", field),
 				slog.String("connection_id", string(req.ConnectionID)))
 		}
 	}
 }
 
-func positions(picks []Pick, limit int) []signal.DecisionItem {
-	picks = picks[:min(len(picks), limit)]
-	items := make([]signal.DecisionItem, len(picks))
-	for i, p := range picks {
-		items[i] = signal.DecisionItem{Position: i, ItemID: p.ItemID, VariantID: p.VariantID}
+// positions numbers at most limit items for the Decision.
+func positions(items []Item, limit int) []signal.DecisionItem {
+	items = items[:min(len(items), limit)]
+	numbered := make([]signal.DecisionItem, len(items))
+	for i, item := range items {
+		numbered[i] = signal.DecisionItem{Position: i, ItemID: item.ItemID, VariantID: item.VariantID}
 	}
-	return items
+	return numbered
 }

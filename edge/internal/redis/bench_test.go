@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"storefront.internal/edge/internal/intake"
-	"storefront.internal/edge/internal/intake/claimstest"
+	"storefront.internal/edge/internal/intake/intaketest"
 	"storefront.internal/shared/stream"
 )
 
@@ -18,14 +17,15 @@ func (acknowledger) Produce(context.Context, []byte) (stream.Outcome, error) {
 	return stream.Acknowledged, nil
 }
 
-// BenchmarkRecord10 is the use case with real claims and without Kafka: batches of ten new signals, many at a time.
+// BenchmarkRecord10 is the use case with real claims and without Kafka: batches of ten new signals, many at a
+// time.
 func BenchmarkRecord10(b *testing.B) {
 	client, prefix := open(b)
-	c := NewClaims(pipeline(b, client, 2), prefix, false)
-	if err := c.MarkEpoch(b.Context(), nil, true); err != nil {
+	c := NewClaims(newBatcher(b, client), prefix, false)
+	if err := c.StartEpoch(b.Context(), nil, true); err != nil {
 		b.Fatal(err)
 	}
-	edge := claimstest.Service(c, acknowledger{}, &claimstest.Ledger{Log: &claimstest.Log{}})
+	edge := intaketest.Service(c, acknowledger{}, &intaketest.Ledger{Log: &intaketest.Log{}}, nil)
 	var n atomic.Int64
 	now := time.Now()
 	b.ReportAllocs()
@@ -37,7 +37,7 @@ func BenchmarkRecord10(b *testing.B) {
 			for i := range ids {
 				ids[i] = fmt.Sprintf("sig_%d_%d", batch, i)
 			}
-			results, err := edge.Record(context.Background(), request(now, ids[:]), nil)
+			results, err := edge.Record(context.Background(), intaketest.Request(now, ids[:]...), nil)
 			if err != nil || results[0].Status != "accepted" {
 				b.Errorf("%+v, %v", results, err)
 				return
@@ -45,5 +45,3 @@ func BenchmarkRecord10(b *testing.B) {
 		}
 	})
 }
-
-func request(now time.Time, ids []string) intake.Request { return claimstest.Request(now, ids...) }

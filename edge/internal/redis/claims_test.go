@@ -10,23 +10,32 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	goredis "github.com/redis/go-redis/v9"
 
+	"storefront.internal/edge/internal/claims"
+	"storefront.internal/edge/internal/claims/claimstest"
 	"storefront.internal/edge/internal/intake"
-	"storefront.internal/edge/internal/intake/claimstest"
+	"storefront.internal/edge/internal/intake/intaketest"
+	"storefront.internal/edge/internal/redisbatch"
 	"storefront.internal/shared/settings"
 	"storefront.internal/shared/signal"
 	"storefront.internal/shared/testkit"
 )
 
-// patience is the tests' budget: a busy machine is no dead Redis.
-const patience = 30 * time.Second
+// testTimeout is the tests' timeout: a busy machine is no dead Redis.
+const testTimeout = 30 * time.Second
 
 // open returns a client of the real server and a prefix of the test's own.
 func open(t testing.TB) (goredis.UniversalClient, string) {
 	t.Helper()
 	addr, prefix := testkit.Redis(t)
-	client := newClient(settings.Redis{RedisAddrs: []string{addr}}, patience)
+	client := redisbatch.NewClient(settings.Redis{RedisAddrs: []string{addr}}, testTimeout)
 	t.Cleanup(func() { _ = client.Close() })
 	return client, prefix
+}
+
+func newBatcher(t testing.TB, client goredis.UniversalClient) *redisbatch.Batcher {
+	b := redisbatch.NewBatcher(client, 2, testTimeout)
+	t.Cleanup(b.Close)
+	return b
 }
 
 func older(t *testing.T, client goredis.UniversalClient, key string, by time.Duration) {
@@ -40,14 +49,14 @@ func older(t *testing.T, client goredis.UniversalClient, key string, by time.Dur
 	}
 }
 
-func claimName(c *Claims, key intake.ClaimKey) string { return string(c.appendClaimName(nil, &key)) }
+func claimName(c *Claims, key claims.Key) string { return string(c.appendClaimName(nil, &key)) }
 
 // subject is the real implementation on that client.
 func subject(t testing.TB, client goredis.UniversalClient, prefix string, clustered bool) claimstest.Subject {
-	c := NewClaims(pipeline(t, client, 2), prefix, clustered)
+	c := NewClaims(newBatcher(t, client), prefix, clustered)
 	return claimstest.Subject{
-		Claims: c,
-		Age: func(t *testing.T, key intake.ClaimKey, by time.Duration) {
+		Store: c,
+		Age: func(t *testing.T, key claims.Key, by time.Duration) {
 			older(t, client, claimName(c, key), by)
 		},
 		AgeEpoch: func(t *testing.T, by time.Duration) {
@@ -72,37 +81,38 @@ func TestClaimsConform(t *testing.T) {
 	}
 }
 
-// TestClaimsConformOnStandIn runs it over the stand-in of the local stack.
+// TestClaimsConformOnStandIn runs it over the stand-in that the local stack uses.
 func TestClaimsConformOnStandIn(t *testing.T) {
 	claimstest.Conformance(t, func(t *testing.T) claimstest.Subject {
-		client := newClient(settings.Redis{RedisAddrs: []string{miniredis.RunT(t).Addr()}}, patience)
+		client := redisbatch.NewClient(settings.Redis{RedisAddrs: []string{miniredis.RunT(t).Addr()}},
+			testTimeout)
 		t.Cleanup(func() { _ = client.Close() })
 		return subject(t, client, "sf:", false)
 	})
 }
 
-// TestTags: a claim and the epoch that speaks of it lie in one slot.
+// TestTags: a claim and its epoch are in one slot of a cluster.
 func TestTags(t *testing.T) {
 	c := NewClaims(nil, "sf:", true)
-	key := intake.ClaimKey{37}
+	key := claims.Key{37}
 	if got := claimName(c, key); got != "sf:claim:{5}JQAAAAAAAAAAAAAAAAAAAA" {
 		t.Errorf("claim %s", got)
 	}
-	if got := c.epochNames([]intake.ClaimKey{key, key}); len(got) != 1 || got[0] != "sf:claims:epoch:{5}" {
+	if got := c.epochNames([]claims.Key{key, key}); len(got) != 1 || got[0] != "sf:claims:epoch:{5}" {
 		t.Errorf("epochs %s", got)
 	}
 }
 
-// TestRace: 64 clients send identical and overlapping batches to two processes at the same time. Each signal is
-// accepted once, no duplicate is false, and everybody is answered.
+// TestRace: 64 clients send identical and overlapping batches to two processes at the same time. Each signal
+// is accepted once, no duplicate is false, and every client is answered.
 func TestRace(t *testing.T) {
 	client, prefix := open(t)
-	log := &claimstest.Log{}
-	checker := &claimstest.Checker{Log: log}
+	log := &intaketest.Log{}
+	checker := &intaketest.Checker{Log: log}
 	var edges []*intake.Service
 	for range 2 {
-		c := NewClaims(pipeline(t, client, 2), prefix, false)
-		edges = append(edges, claimstest.Service(c, log, &claimstest.Ledger{Log: log}))
+		c := NewClaims(newBatcher(t, client), prefix, false)
+		edges = append(edges, intaketest.Service(c, log, &intaketest.Ledger{Log: log}, nil))
 	}
 	const clients, ids = 64, 20
 	now := time.Now()
@@ -128,7 +138,8 @@ func TestRace(t *testing.T) {
 			var results []signal.Result
 			err := errors.New("not sent")
 			for try := 0; err != nil && try < 20; try++ { // a busy machine may let a deadline pass
-				results, err = edges[i%2].Record(context.Background(), claimstest.Request(now, batch(i)...), nil)
+				results, err = edges[i%2].Record(context.Background(), intaketest.Request(now, batch(i)...),
+					nil)
 			}
 			if err != nil {
 				checker.Fail("client %d: %v", i, err)
@@ -149,28 +160,30 @@ func TestRace(t *testing.T) {
 	}
 }
 
-// TestTakeoverAndResend: the claim of a dead owner is taken over after the lease, and the owner would hear of it.
+// TestTakeoverAndResend: the claim of a dead holder is taken over after claims.TakeoverAfter, and the holder
+// would find out.
 func TestTakeoverAndResend(t *testing.T) {
 	client, prefix := open(t)
-	log := &claimstest.Log{}
-	c := NewClaims(pipeline(t, client, 2), prefix, false)
-	edge := claimstest.Service(c, log, &claimstest.Ledger{Log: log})
-	key := claimstest.KeyOf("con_1", "sig_dead")
-	if err := c.MarkEpoch(t.Context(), []intake.ClaimKey{key}, true); err != nil {
+	log := &intaketest.Log{}
+	c := NewClaims(newBatcher(t, client), prefix, false)
+	edge := intaketest.Service(c, log, &intaketest.Ledger{Log: log}, nil)
+	key := intaketest.KeyOf("con_1", "sig_dead")
+	if err := c.StartEpoch(t.Context(), []claims.Key{key}, true); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Take(t.Context(), []intake.ClaimKey{key}, "dead-1:7", make([]string, 1)); err != nil {
+	if _, err := c.Claim(t.Context(), []claims.Key{key}, "dead-1:7", make([]string, 1)); err != nil {
 		t.Fatal(err)
 	}
-	older(t, client, claimName(c, key), 11*time.Second) // its owner died with it
+	older(t, client, claimName(c, key), 11*time.Second) // its holder is dead
 	for _, want := range []string{"accepted", "duplicate"} {
-		results, err := edge.Record(t.Context(), claimstest.Request(time.Now(), "sig_dead"), nil)
+		results, err := edge.Record(t.Context(), intaketest.Request(time.Now(), "sig_dead"), nil)
 		if err != nil || string(results[0].Status) != want {
 			t.Errorf("got %+v, %v; want %s", results, err, want)
 		}
 	}
-	var previous [1]intake.Register
-	if err := c.Mark(t.Context(), []string{"dead-1"}, intake.Done, previous[:]); err != nil || previous[0] != intake.Lost {
-		t.Errorf("an owner that comes back finds %q, %v", previous[0], err)
+	var previous [1]claims.Status
+	if err := c.Resolve(t.Context(), []string{"dead-1"}, claims.Done, previous[:]); err != nil ||
+		previous[0] != claims.Lost {
+		t.Errorf("a holder that comes back finds %q, %v", previous[0], err)
 	}
 }

@@ -1,9 +1,5 @@
-// Package redis owns what the edge keeps in Redis, and how: the claims of operation 1 and the registers of its
-// attempts (claims.go, epoch.go), what storefront keys open (keys*.go), the copies of items (items.go), the client
-// (client.go), and the pipelines that concurrent requests share (pipeline.go, breaker.go): batches of commands in wire
-// format (resp.go, batch.go), which travel over connections of their own (link.go) or by the client to a cluster
-// (cluster.go). Every command touches one key, so
-// a cluster serves as well as a single server. It refuses to decide anything: package intake holds the claim protocol,
-// package access the rules for keys, package itemread those for items. Nothing in Redis is the truth; when all of it is
-// gone, answers are slower and nothing is lost.
+// Package redis owns what the edge keeps in Redis: the claims of signals and the statuses of claim attempts
+// (Claims), the grants of storefront keys (Keys), and copies of items (Items). It implements the stores and
+// caches that packages claims, access and itemread declare, and decides nothing. When everything in Redis is
+// lost, answers are slower and no data is lost.
 package redis

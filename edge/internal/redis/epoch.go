@@ -5,54 +5,40 @@ import (
 	"strconv"
 	"time"
 
-	"storefront.internal/edge/internal/intake"
+	"storefront.internal/edge/internal/claims"
 )
 
-// epochLife is so long that the key never ends; what is left of it tells its age by the server's own clock. So one
-// key and one command say both whether somebody marked the server, and whether a claim's life has passed since.
-const epochLife = 100 * 365 * 24 * time.Hour
+// epochTTL is so long that the key never expires. The rest of it gives the age of the epoch by the server's
+// own clock. So one key and one command say whether there is an epoch, and whether it is older than ClaimTTL.
+const epochTTL = 100 * 365 * 24 * time.Hour
 
-// MarkEpoch implements intake.Claims. The first mark stays. A server that had nothing to forget is marked as one that
-// began a claim's life ago.
-func (c *Claims) MarkEpoch(ctx context.Context, keys []intake.ClaimKey, warm bool) error {
-	life := epochLife
-	if warm {
-		life -= intake.ClaimLife
+// StartEpoch implements claims.Store. A complete memory gets an epoch that is ClaimTTL old.
+func (c *Claims) StartEpoch(ctx context.Context, keys []claims.Key, complete bool) error {
+	ttl := epochTTL
+	if complete {
+		ttl -= claims.ClaimTTL
 	}
-	b := c.pipe.batch()
-	defer c.pipe.free(b)
+	b := c.batcher.Get()
+	defer c.batcher.Put(b)
 	for _, name := range c.epochNames(keys) {
-		b.add("set", name, "1", "px", strconv.FormatInt(int64(life/time.Millisecond), 10), "nx", "get")
+		b.Add("set", name, "1", "px", milliseconds(ttl), "nx", "get")
 	}
-	return c.pipe.Do(ctx, b)
+	return c.batcher.Do(ctx, b)
 }
 
-// askEpochs adds the questions for the epochs that speak of the keys, and answers how many they are.
-func (c *Claims) askEpochs(b *batch, keys []intake.ClaimKey) int {
-	names := c.epochNames(keys)
-	for _, name := range names {
-		b.add("pttl", name)
+// memorySince returns the state of the memory whose epoch has that rest of its TTL.
+func memorySince(leftMs int64) claims.Memory {
+	switch {
+	case leftMs == noKey:
+		return claims.Unknown
+	case ageOf(leftMs, epochTTL) < claims.ClaimTTL:
+		return claims.RecentlyLost
 	}
-	return len(names)
+	return claims.Known
 }
 
-// worstEpoch reads the answers of askEpochs, of which the first is the batch's one of that number.
-func (b *batch) worstEpoch(first, n int) intake.Epoch {
-	const gone = -2
-	worst := intake.Warm
-	for i := first; i < first+n; i++ {
-		switch left := b.number(i); {
-		case left == gone:
-			worst = max(worst, intake.Unmarked)
-		case ageOf(left, epochLife) < intake.ClaimLife:
-			worst = max(worst, intake.Cold)
-		}
-	}
-	return worst
-}
-
-// epochNames returns the names of the epochs that speak of the keys, each once.
-func (c *Claims) epochNames(keys []intake.ClaimKey) []string {
+// epochNames returns the names of the epochs of the keys, each once.
+func (c *Claims) epochNames(keys []claims.Key) []string {
 	if c.shards == 1 {
 		return c.epoch
 	}
@@ -67,7 +53,7 @@ func (c *Claims) epochNames(keys []intake.ClaimKey) []string {
 	return names
 }
 
-func (c *Claims) shard(key intake.ClaimKey) int { return int(key[0]) % c.shards }
+func (c *Claims) shard(key claims.Key) int { return int(key[0]) % c.shards }
 
 // appendTag appends the hash tag of a shard; a single server needs none.
 func (c *Claims) appendTag(dst []byte, shard int) []byte {

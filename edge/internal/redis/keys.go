@@ -13,18 +13,19 @@ import (
 	"storefront.internal/shared/storekey"
 )
 
-// Keys implements access.Cache. Control writes what is here when keys change; the edges fill in what is missing:
+// Keys implements access.Cache. Control writes records when keys change; the edges write those that are
+// missing:
 //
 //	storekey.RecordName    JSON of a storekey.Grant, or the word revoked
-//	storekey.VersionName   the version of the keys that these records are abreast of, a decimal
+//	storekey.VersionName   the version of the keys up to which the records are current, a decimal
 //	storekey.ChangesName   channel: the version rose; a hint only
 type Keys struct {
 	client goredis.UniversalClient
 	prefix string
 }
 
-// grantLife bounds how long a grant that nobody revoked stays; it is filled again when it is used.
-const grantLife = 24 * time.Hour
+// grantTTL is how long an unchanged grant stays; the next use of the key writes it again.
+const grantTTL = 24 * time.Hour
 
 // revoked is the tombstone of a key.
 const revoked = "revoked"
@@ -51,7 +52,7 @@ func (k *Keys) Grant(ctx context.Context, d access.Digest) (storekey.Grant, acce
 	}
 	var g storekey.Grant
 	if json.Unmarshal(raw, &g) != nil || g.KeyID == "" || g.ConnectionID == "" || g.StoreID == "" {
-		return storekey.Grant{}, access.CacheEmpty, errors.New("key record is not readable")
+		return storekey.Grant{}, access.CacheEmpty, errors.New("key record is malformed")
 	}
 	return g, access.CacheGranted, nil
 }
@@ -62,8 +63,8 @@ func (k *Keys) Fill(ctx context.Context, d access.Digest, g storekey.Grant) erro
 	if err != nil {
 		return fmt.Errorf("encode key record: %w", err)
 	}
-	err = k.client.SetArgs(ctx, k.record(d), raw, goredis.SetArgs{Mode: "NX", TTL: grantLife}).Err()
-	if err != nil && !errors.Is(err, goredis.Nil) { // Nil: something is there already
+	err = k.client.SetArgs(ctx, k.record(d), raw, goredis.SetArgs{Mode: "NX", TTL: grantTTL}).Err()
+	if err != nil && !errors.Is(err, goredis.Nil) { // Nil: there is a record already
 		return fmt.Errorf("fill key record: %w", err)
 	}
 	return nil
@@ -81,21 +82,29 @@ func (k *Keys) Version(ctx context.Context) (version int64, known bool, err erro
 	return version, true, nil
 }
 
-// Hints calls changed whenever control says that keys changed, until the context ends. The client subscribes again by
-// itself after a lost connection; what is missed meanwhile is found by the poll.
+// Hints calls changed whenever control says that keys have changed, until ctx ends. The poll of the version
+// finds the changes whose hints are missed.
 func (k *Keys) Hints(ctx context.Context, changed func()) error {
-	sub := k.client.Subscribe(ctx, storekey.ChangesName(k.prefix))
-	defer func() { _ = sub.Close() }() // what is lost is a hint
-	messages := sub.Channel()
+	return subscribe(ctx, k.client, storekey.ChangesName(k.prefix), func(string) { changed() })
+}
+
+// subscribe calls receive for each message of the channel, until ctx ends. The client subscribes again after
+// a lost conn; messages in between are missed.
+func subscribe(ctx context.Context, client goredis.UniversalClient, channel string,
+	receive func(payload string)) error {
+	const buffered = 1000 // messages
+	sub := client.Subscribe(ctx, channel)
+	defer func() { _ = sub.Close() }() // an error concerns hints only
+	messages := sub.Channel(goredis.WithChannelSize(buffered))
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case _, open := <-messages:
+		case m, open := <-messages:
 			if !open {
 				return nil
 			}
-			changed()
+			receive(m.Payload)
 		}
 	}
 }

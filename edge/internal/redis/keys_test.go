@@ -8,6 +8,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"storefront.internal/edge/internal/access"
+	"storefront.internal/edge/internal/redisbatch"
 	"storefront.internal/shared/settings"
 	"storefront.internal/shared/storekey"
 	"storefront.internal/shared/testkit"
@@ -16,7 +17,7 @@ import (
 func newKeys(t *testing.T) (*Keys, goredis.UniversalClient, string) {
 	t.Helper()
 	addr, prefix := testkit.Redis(t)
-	client := NewClient(settings.Redis{RedisAddrs: []string{addr}})
+	client := redisbatch.NewClient(settings.Redis{RedisAddrs: []string{addr}}, redisbatch.Timeout)
 	t.Cleanup(func() { _ = client.Close() })
 	return NewKeys(client, prefix), client, prefix
 }
@@ -28,16 +29,18 @@ func TestKeyRecords(t *testing.T) {
 	if _, state, err := k.Grant(t.Context(), d); err != nil || state != access.CacheEmpty {
 		t.Fatalf("%v, %v", state, err)
 	}
-	want := storekey.Grant{KeyID: "key_1", ConnectionID: "con_1", StoreID: "str_1", Scopes: storekey.AllScopes()}
+	want := storekey.Grant{KeyID: "key_1", ConnectionID: "con_1", StoreID: "str_1",
+		Scopes: storekey.AllScopes()}
 	if err := k.Fill(t.Context(), d, want); err != nil {
 		t.Fatal(err)
 	}
 	got, state, err := k.Grant(t.Context(), d)
-	if err != nil || state != access.CacheGranted || got.KeyID != want.KeyID || got.ConnectionID != want.ConnectionID || len(got.Scopes) != 3 {
+	if err != nil || state != access.CacheGranted || got.KeyID != want.KeyID ||
+		got.ConnectionID != want.ConnectionID || len(got.Scopes) != 3 {
 		t.Fatalf("%+v, %v, %v", got, state, err)
 	}
 	name := k.record(d)
-	if ttl := client.PTTL(t.Context(), name).Val(); ttl <= 23*time.Hour || ttl > grantLife {
+	if ttl := client.PTTL(t.Context(), name).Val(); ttl <= 23*time.Hour || ttl > grantTTL {
 		t.Errorf("life %s", ttl)
 	}
 	if err := client.Set(t.Context(), name, "revoked", time.Hour).Err(); err != nil { // as control does
@@ -75,7 +78,7 @@ func TestKeyVersion(t *testing.T) {
 	}
 	client.Set(t.Context(), storekey.VersionName(prefix), "x", 0)
 	if _, known, err := k.Version(t.Context()); err == nil || known {
-		t.Error("a version that is no number is believed")
+		t.Error("a version that is not a number is accepted")
 	}
 }
 
@@ -104,7 +107,7 @@ func TestKeyHints(t *testing.T) {
 
 func TestKeysWithoutRedis(t *testing.T) {
 	t.Parallel()
-	client := NewClient(settings.Redis{RedisAddrs: []string{"127.0.0.1:1"}})
+	client := redisbatch.NewClient(settings.Redis{RedisAddrs: []string{"127.0.0.1:1"}}, redisbatch.Timeout)
 	t.Cleanup(func() { _ = client.Close() })
 	k := NewKeys(client, "x:")
 	if _, state, err := k.Grant(t.Context(), access.Digest{}); err == nil || state != access.CacheEmpty {

@@ -1,5 +1,5 @@
-// Package app wires engine-relay: it is the only package that knows every concrete type, and it owns the order in which
-// parts start and stop. It refuses to hold rules.
+// Package app wires engine-relay. It alone knows the concrete type of every part, and it owns the order in
+// which parts start and stop.
 package app
 
 import (
@@ -13,40 +13,44 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"storefront.internal/engine-relay/internal/consume"
 	"storefront.internal/engine-relay/internal/deliver"
 	"storefront.internal/engine-relay/internal/engine"
 	"storefront.internal/engine-relay/internal/erase"
 	"storefront.internal/engine-relay/internal/postgres"
-	"storefront.internal/engine-relay/internal/record"
+	"storefront.internal/engine-relay/internal/sink"
+	"storefront.internal/engine-relay/internal/sink/consumer"
 	"storefront.internal/engine-relay/internal/upkeep"
+	"storefront.internal/shared/backoff"
 	"storefront.internal/shared/deliveries"
 	"storefront.internal/shared/pg"
-	"storefront.internal/shared/pools"
+	"storefront.internal/shared/poolmetrics"
 	"storefront.internal/shared/stream"
 	"storefront.internal/shared/telemetry"
 	"storefront.internal/shared/tracing"
 )
 
-// App is a relay that is wired and not yet running.
+// App is a wired relay; Run runs it.
 type App struct {
 	cfg      Config
 	logger   *slog.Logger
 	pool     *pgxpool.Pool
 	engine   *engine.Client // nil when none is configured
 	admin    *telemetry.Admin
-	tracing  *tracing.Tracing // nil: none
+	tracing  *tracing.Tracing // nil when it is off
 	security stream.Security
-	works    works
-	halted   atomic.Pointer[error] // why nothing is read any more
+	parts    parts
+	halted   atomic.Pointer[error] // why the sink is halted
 }
 
-// New wires the relay. Nothing is connected or bound before Run.
+// New wires the relay. It connects to nothing; Run does.
 func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 	a := &App{cfg: cfg, logger: logger}
 	var err error
 	if cfg.EngineURL != "" {
-		a.engine, err = engine.New(engine.Config{URL: cfg.EngineURL, Token: cfg.EngineToken.Reveal(), Timeout: cfg.EngineTimeout, Conns: cfg.Workers})
+		a.engine, err = engine.New(engine.Config{
+			URL: cfg.EngineURL, Token: cfg.EngineToken.Reveal(),
+			Timeout: cfg.EngineTimeout, Conns: cfg.Workers,
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -57,73 +61,88 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 	if a.pool, err = pg.Open(ctx, cfg.Postgres, "storefront-relay"); err != nil {
 		return nil, err
 	}
-	a.tracing = tracing.Open(tracing.Config{Endpoint: cfg.TraceEndpoint, Ratio: cfg.TraceRatio, Service: "engine-relay", Version: telemetry.Version(), Logger: logger})
+	a.tracing = tracing.New(tracing.Config{
+		Endpoint: cfg.TraceEndpoint, Ratio: cfg.TraceRatio,
+		Service: "engine-relay", Version: telemetry.Version(), Logger: logger,
+	})
 	registry := telemetry.NewRegistry("engine-relay")
-	a.works = wire(cfg, a.pool, a.engine, a.tracing, a.security, registry, logger)
+	a.parts = a.wire(registry)
 	a.admin = telemetry.NewAdmin(telemetry.AdminConfig{
-		Listen: cfg.AdminListen, Gatherer: registry, Logger: logger, Service: "engine-relay", Pprof: cfg.AdminPprof,
+		Listen: cfg.AdminListen, Gatherer: registry, Logger: logger,
+		Service: "engine-relay", Pprof: cfg.AdminPprof,
 	})
 	a.readiness()
 	return a, nil
 }
 
-// works are the parts that do something: keep up, forget, deliver, consume.
-type works struct {
+// parts are the services of the relay.
+type parts struct {
 	upkeep   *upkeep.Upkeep
 	eraser   *erase.Eraser
 	worker   *deliver.Worker
-	recorder *record.Recorder
-	consume  *consume.Consumer
+	sink     *sink.Writer
+	consumer *consumer.Consumer
 	stream   *stream.Consumer
 	lag      *stream.Lag
 }
 
-func wire(cfg Config, pool *pgxpool.Pool, client *engine.Client, tracer *tracing.Tracing, security stream.Security, registry prometheus.Registerer, logger *slog.Logger) works {
-	store := postgres.New(pool)
-	signals, decisions := cfg.topics()
-	w := works{upkeep: upkeep.New(upkeep.Config{
+func (a *App) wire(registry prometheus.Registerer) parts {
+	cfg, logger := a.cfg, a.logger
+	store, queue, relayID := postgres.New(a.pool), deliveries.NewStore(a.pool), uuid.NewString()
+	var p parts
+	p.upkeep = upkeep.New(upkeep.Config{
 		Store: store, Logger: logger, Registerer: registry, DaysAhead: cfg.PartitionDays,
 		Retention: time.Duration(cfg.RetentionDays) * 24 * time.Hour,
-	})}
-	queue, id := deliveries.NewStore(pool), uuid.NewString()
-	w.eraser = erase.New(erase.Config{
-		Store: postgres.NewErasures(pool), Queue: queue, RelayID: id, Logger: logger, Metrics: erase.NewMetrics(registry),
+	})
+	p.eraser = erase.New(erase.Config{
+		Store: postgres.NewErasures(a.pool), Queue: queue, RelayID: relayID, Logger: logger,
+		Metrics: erase.NewMetrics(registry),
 	})
 	delivery := deliver.Config{
-		Store: queue, RelayID: id, Logger: logger, Registerer: registry, Workers: cfg.Workers,
-		Timeout: cfg.EngineTimeout, Lease: cfg.Lease, DecisionWait: cfg.DecisionWait, DeadAttempts: cfg.DeadAttempts, DeadAfter: cfg.DeadAfter,
-		Backoff: deliver.Backoff{Min: cfg.BackoffMin, Max: cfg.BackoffMax},
+		Store: queue, RelayID: relayID, Logger: logger, Registerer: registry, Workers: cfg.Workers,
+		Timeout: cfg.EngineTimeout, Lease: cfg.Lease, DecisionWait: cfg.DecisionWait,
+		DeadAttempts: cfg.DeadAttempts, DeadAfter: cfg.DeadAfter,
+		Backoff: backoff.Policy{Min: cfg.BackoffMin, Max: cfg.BackoffMax},
+		Traced: func(ctx context.Context, k deliveries.Kind, traces []string) (context.Context, func(error)) {
+			return a.tracing.StartClient(ctx, "deliver "+k.String()+"s", traces)
+		},
 	}
-	if client != nil { // a nil *Client in the interface would count as an engine
-		delivery.Engine = client
+	if a.engine != nil { // a nil *Client in the interface would count as an engine
+		delivery.Engine = a.engine
 	}
-	recorder := record.Config{Store: store, Logger: logger, Metrics: record.NewMetrics(registry)}
-	if tracer != nil {
-		recorder.Traced = func(began time.Time, traces []string) { tracer.Stored("store signals", began, traces) }
+	p.worker = deliver.New(delivery)
+	writer := sink.Config{
+		Store: store, Logger: logger, Metrics: sink.NewMetrics(registry), Queued: p.worker.Nudge,
 	}
-	delivery.Traced = func(ctx context.Context, kind deliveries.Kind, traces []string) (context.Context, func(error)) {
-		return tracer.Call(ctx, "deliver "+kind.String()+"s", traces)
+	if a.tracing != nil {
+		writer.Traced = func(began time.Time, traces []string) {
+			a.tracing.RecordConsumer("store signals", began, traces)
+		}
 	}
-	w.worker = deliver.New(delivery)
-	recorder.Queued = w.worker.Nudge
-	w.recorder = record.New(recorder)
-	w.consume = consume.New(consume.Config{
-		Recorder: w.recorder, Logger: logger, Registerer: registry, Decisions: decisions, Workers: cfg.SinkWorkers,
+	p.sink = sink.New(writer)
+	signals, decisions := cfg.topics()
+	p.consumer = consumer.New(consumer.Config{
+		Writer: p.sink, Logger: logger, Registerer: registry, Decisions: decisions, Workers: cfg.SinkWorkers,
 		BatchSize: cfg.SinkBatch, Linger: sinkLinger, Grace: sinkGrace,
 	})
-	w.stream = stream.NewConsumer(stream.ConsumerConfig{
-		Brokers: cfg.KafkaBrokers, Security: security, Group: cfg.KafkaGroup, Topics: []string{signals, decisions}, Registerer: registry, Logger: logger,
-		ClientID: "storefront-relay", AcceptLoss: cfg.AcceptLoss,
+	topics := []string{signals, decisions}
+	p.stream = stream.NewConsumer(stream.ConsumerConfig{
+		Brokers: cfg.KafkaBrokers, Security: a.security, Group: cfg.KafkaGroup, Topics: topics,
+		Registerer: registry, Logger: logger, ClientID: "storefront-relay", AcceptLoss: cfg.AcceptLoss,
 	})
-	w.lag = stream.NewLag(stream.LagConfig{
-		Brokers: cfg.KafkaBrokers, Security: security, Group: cfg.KafkaGroup, Topics: []string{signals, decisions}, Registerer: registry, Logger: logger, ClientID: "storefront-relay-lag",
+	p.lag = stream.NewLag(stream.LagConfig{
+		Brokers: cfg.KafkaBrokers, Security: a.security, Group: cfg.KafkaGroup, Topics: topics,
+		Registerer: registry, Logger: logger, ClientID: "storefront-relay-lag",
 	})
-	registry.MustRegister(pools.NewPostgres("relay", map[string]*pgxpool.Pool{"relay": pool}))
-	return w
+	registry.MustRegister(poolmetrics.NewPostgres("relay", map[string]*pgxpool.Pool{"relay": a.pool}))
+	return p
 }
 
-// sinkLinger is what a transaction waits for more to store: with it, a relay at a moderate rate needs a part of the processor time.
-const sinkLinger = 50 * time.Millisecond
-
-// sinkGrace is how long a transaction may go on after its partitions went to another relay, or after the stop.
-const sinkGrace = 3 * time.Second
+const (
+	// sinkLinger is how long a transaction waits for more records. It saves most of the processor time at a
+	// moderate rate.
+	sinkLinger = 50 * time.Millisecond
+	// sinkGrace is how long a transaction may go on after the stop, or after another relay got its
+	// partitions.
+	sinkGrace = 3 * time.Second
+)

@@ -15,8 +15,15 @@ func TestFromTheTopicToTheEngine(t *testing.T) {
 	b, e := setup(t), newEngine(t)
 	a, stop := b.relay("RELAY_ENGINE_URL="+e.URL, "RELAY_ENGINE_TOKEN=secret")
 	b.eventually("ready", func() bool { ok, _ := b.ready(a); return ok })
-	b.send(b.decisions, signal.AppendDecision(nil, &signal.Decision{DecisionID: "dec_1", ConnectionID: "con_a", StoreID: "str_a", Placement: "home",
-		Source: "engine", ServedAt: time.Now(), Items: []signal.DecisionItem{{ItemID: "itm_1"}}, EngineIDs: json.RawMessage(`{"r":1}`)}))
+	b.send(
+		b.decisions,
+		signal.AppendDecision(
+			nil,
+			&signal.Decision{DecisionID: "dec_1", ConnectionID: "con_a", StoreID: "str_a", Placement: "home",
+				Source: "engine", ServedAt: time.Now(), Items: []signal.DecisionItem{{ItemID: "itm_1"}},
+				EngineIDs: json.RawMessage(`{"r":1}`)},
+		),
+	)
 	b.await("the decision", `SELECT count(*) = 1 FROM relay.decisions`)
 	b.sendSignals("a", "b")
 	b.sendSignals("b", "c")
@@ -51,7 +58,8 @@ func TestFromTheTopicToTheEngine(t *testing.T) {
 	stop()
 }
 
-// TestRelaysComeAndGo: partitions move between relays while signals flow, and without an engine everything waits.
+// TestRelaysComeAndGo: partitions move between relays while signals flow, and without an engine everything
+// waits.
 func TestRelaysComeAndGo(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -75,13 +83,18 @@ func TestRelaysComeAndGo(t *testing.T) {
 	for _, stop := range stops {
 		stop()
 	}
-	b.await("each once", `SELECT count(*) = $1 AND count(DISTINCT signal_id) = $1 FROM relay.signals`, 2*rounds*perRound)
+	b.await(
+		"each once",
+		`SELECT count(*) = $1 AND count(DISTINCT signal_id) = $1 FROM relay.signals`,
+		2*rounds*perRound,
+	)
 	b.await("the line", `SELECT quantity = $1 AND revision = $1 FROM relay.cart_lines`, 2*rounds*perRound)
 	b.await("the queue", `SELECT count(*) = $1 FROM delivery.entries`, 2*rounds*perRound)
 	b.await("nothing parked", `SELECT count(*) = 0 FROM relay.parked`)
 }
 
-// TestBrokenConnections: the server ends the relay's sessions in the middle of their transactions, again and again.
+// TestBrokenConnections: the server ends the relay's sessions in the middle of their transactions, again and
+// again.
 func TestBrokenConnections(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -106,7 +119,10 @@ func TestALostOffsetHaltsUntilAnOperatorAccepts(t *testing.T) {
 	b.sendSignals("a")
 	b.commit(1_000_000)
 	a, stop := b.relay()
-	b.eventually("halted", func() bool { _, text := b.ready(a); return strings.Contains(text, "[-] offsets") })
+	b.eventually(
+		"halted",
+		func() bool { _, text := b.ready(a); return strings.Contains(text, "[-] offsets") },
+	)
 	stop()
 	b.await("nothing stored", `SELECT count(*) = 0 FROM relay.signals`)
 	again, _ := b.relay("RELAY_KAFKA_ACCEPT_LOSS=true")
@@ -123,7 +139,11 @@ func TestGarbageIsParkedAndNeighboursAreStored(t *testing.T) {
 		b.sendSignals(fmt.Sprint(i))
 	}
 	b.await("neighbours", `SELECT count(*) = 20 FROM relay.signals`)
-	b.await("garbage with its place", `SELECT count(*) = 20 AND bool_and(bytes = 'garbage' AND topic = $1 AND reason = 'undecodable') FROM relay.parked`, b.signals)
+	b.await(
+		"garbage with its place",
+		`SELECT count(*) = 20 AND bool_and(bytes = 'garbage' AND topic = $1 AND reason = 'undecodable') FROM relay.parked`,
+		b.signals,
+	)
 }
 
 func TestANewerRecordWaitsForANewerRelay(t *testing.T) {
@@ -136,17 +156,21 @@ func TestANewerRecordWaitsForANewerRelay(t *testing.T) {
 	b.await("the other topic goes on", `SELECT count(*) = 1 FROM relay.signals`)
 	stop()
 	again, _ := b.relay()
-	b.eventually("read again", func() bool { return b.metric(again, "storefront_relay_halted_partitions") == "1" })
+	b.eventually(
+		"read again",
+		func() bool { return b.metric(again, "storefront_relay_halted_partitions") == "1" },
+	)
 	b.await("nothing parked", `SELECT count(*) = 0 FROM relay.parked`)
 }
 
-func TestItStartsWhileEverythingIsAway(t *testing.T) {
+func TestItStartsWhileAllServicesAreDown(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for what, environ := range map[string][]string{
-		"PostgreSQL": {"RELAY_DATABASE_URL=postgres://nobody:x@127.0.0.1:1/none"},
+		"PostgreSQL": {"RELAY_DATABASE_URL=postgres://unknown:x@127.0.0.1:1/none"},
 		"Kafka":      {"RELAY_KAFKA_BROKERS=127.0.0.1:1"},
-		"both":       {"RELAY_DATABASE_URL=postgres://nobody:x@127.0.0.1:1/none", "RELAY_KAFKA_BROKERS=127.0.0.1:1", "RELAY_ENGINE_URL=http://127.0.0.1:1", "RELAY_ENGINE_TOKEN=x"},
+		"both": {"RELAY_DATABASE_URL=postgres://unknown:x@127.0.0.1:1/none",
+			"RELAY_KAFKA_BROKERS=127.0.0.1:1", "RELAY_ENGINE_URL=http://127.0.0.1:1", "RELAY_ENGINE_TOKEN=x"},
 	} {
 		a, stop := b.relay(environ...)
 		b.eventually("listening", func() bool { return a.AdminAddr() != "" })

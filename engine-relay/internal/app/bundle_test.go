@@ -39,9 +39,23 @@ func setup(t *testing.T) *bundle {
 	t.Helper()
 	brokers := testkit.Kafka(t)
 	url := testkit.Postgres(t)
-	b := &bundle{t: t, owner: testkit.Pool(t, url), signals: testkit.Topic(t, 4), decisions: testkit.Topic(t, 2), group: testkit.Name("relay-")}
-	b.environ = []string{"RELAY_DATABASE_URL=" + testkit.PostgresAs(t, url, "storefront_relay"), "RELAY_DATABASE_MAX_CONNS=8",
-		"RELAY_KAFKA_BROKERS=" + strings.Join(brokers, ","), "RELAY_KAFKA_GROUP=" + b.group, "RELAY_ADMIN_LISTEN=127.0.0.1:0"}
+	b := &bundle{
+		t:         t,
+		owner:     testkit.Pool(t, url),
+		signals:   testkit.Topic(t, 4),
+		decisions: testkit.Topic(t, 2),
+		group:     testkit.Name("relay-"),
+	}
+	b.environ = []string{
+		"RELAY_DATABASE_URL=" + testkit.PostgresAs(t, url, "storefront_relay"),
+		"RELAY_DATABASE_MAX_CONNS=8",
+		"RELAY_KAFKA_BROKERS=" + strings.Join(
+			brokers,
+			",",
+		),
+		"RELAY_KAFKA_GROUP=" + b.group,
+		"RELAY_ADMIN_LISTEN=127.0.0.1:0",
+	}
 	b.produce = make(map[string]*stream.Producer)
 	for _, topic := range []string{b.signals, b.decisions} {
 		p := stream.NewProducer(stream.ProducerConfig{Brokers: brokers, Topic: topic})
@@ -59,7 +73,8 @@ func setup(t *testing.T) *bundle {
 func (b *bundle) relay(environ ...string) (*App, func()) {
 	b.t.Helper()
 	var cfg Config
-	if err := settings.LoadFrom(Prefix, &cfg, append(append([]string(nil), b.environ...), environ...)); err != nil {
+	if err := settings.Load(Prefix, &cfg,
+		append(append([]string(nil), b.environ...), environ...)); err != nil {
 		b.t.Fatal(err)
 	}
 	cfg.SignalsTopic, cfg.DecisionsTopic = b.signals, b.decisions
@@ -95,17 +110,24 @@ func (b *bundle) send(topic string, value []byte) {
 	}
 }
 
-// commit moves the group, which nobody has joined, to the offset on every partition of the signals.
+// commit moves the group, which has no member, to the offset on every partition of the signals.
 func (b *bundle) commit(offset int64) {
 	b.t.Helper()
-	client := &kafka.Client{Addr: kafka.TCP(testkit.Kafka(b.t)...), Timeout: 20 * time.Second, Transport: &kafka.Transport{}}
+	client := &kafka.Client{
+		Addr:      kafka.TCP(testkit.Kafka(b.t)...),
+		Timeout:   20 * time.Second,
+		Transport: &kafka.Transport{},
+	}
 	var commits []kafka.OffsetCommit
 	for partition := range 4 {
 		commits = append(commits, kafka.OffsetCommit{Partition: partition, Offset: offset})
 	}
 	b.eventually("a committed offset", func() bool {
-		res, err := client.OffsetCommit(b.t.Context(), &kafka.OffsetCommitRequest{GroupID: b.group, GenerationID: -1,
-			Topics: map[string][]kafka.OffsetCommit{b.signals: commits}})
+		res, err := client.OffsetCommit(
+			b.t.Context(),
+			&kafka.OffsetCommitRequest{GroupID: b.group, GenerationID: -1,
+				Topics: map[string][]kafka.OffsetCommit{b.signals: commits}},
+		)
 		return err == nil && res.Topics[b.signals][0].Error == nil
 	})
 }
@@ -113,10 +135,21 @@ func (b *bundle) commit(offset int64) {
 func (b *bundle) sendSignals(ids ...string) {
 	b.t.Helper()
 	quantity := int32(1)
-	r := &signal.Record{RecordID: uuid.NewString(), ConnectionID: "con_a", StoreID: "str_a", ReceivedAt: time.Now().UTC()}
+	r := &signal.Record{
+		RecordID:     uuid.NewString(),
+		ConnectionID: "con_a",
+		StoreID:      "str_a",
+		ReceivedAt:   time.Now().UTC(),
+	}
 	for i, id := range ids {
-		r.Signals = append(r.Signals, signal.Recorded{Index: i, Signal: signal.Signal{ID: ident.SignalID("sig_" + id), Type: signal.AddToCart,
-			OccurredAt: r.ReceivedAt, DecisionID: "dec_1", ItemID: "itm_1", Quantity: &quantity}})
+		r.Signals = append(
+			r.Signals,
+			signal.Recorded{
+				Index: i,
+				Signal: signal.Signal{ID: ident.SignalID("sig_" + id), Type: signal.AddToCart,
+					OccurredAt: r.ReceivedAt, DecisionID: "dec_1", ItemID: "itm_1", Quantity: &quantity},
+			},
+		)
 	}
 	b.send(b.signals, signal.AppendRecord(nil, r))
 }

@@ -45,11 +45,11 @@ func Main(ctx context.Context, args, environ []string, out, errs io.Writer) int 
 
 func serve(ctx context.Context, environ []string, logs io.Writer) error {
 	var cfg Config
-	if err := settings.LoadFrom(Prefix, &cfg, environ); err != nil {
+	if err := settings.Load(Prefix, &cfg, environ); err != nil {
 		return err
 	}
 	log := telemetry.NewLogger(logs, cfg.LogLevel, "engine-relay")
-	if limit := service.LeaveHeadroom(); limit > 0 {
+	if limit := service.ApplyMemoryHeadroom(); limit > 0 {
 		log.Info("memory limit", "bytes", limit)
 	}
 	a, err := New(ctx, cfg, log)

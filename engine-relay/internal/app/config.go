@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"time"
 
 	"storefront.internal/engine-relay/internal/engine"
@@ -8,43 +9,43 @@ import (
 	"storefront.internal/shared/stream"
 )
 
-// Prefix starts every variable of engine-relay.
+// Prefix is the prefix of every variable of engine-relay.
 const Prefix = "RELAY"
 
-// Config is engine-relay's configuration; CONFIG.md is made from its tags.
+// Config is engine-relay's configuration; CONFIG.md is generated from its tags.
 type Config struct {
 	settings.Postgres
 	settings.Kafka
 	settings.Telemetry
-	KafkaGroup    string `envconfig:"KAFKA_GROUP" default:"storefront-relay" desc:"consumer group; every relay of one database has the same"`
-	AcceptLoss    bool   `envconfig:"KAFKA_ACCEPT_LOSS" default:"false" desc:"an operator's word: where Kafka lost the next offset, go on at the first one there is"`
-	SinkWorkers   int    `envconfig:"SINK_WORKERS" default:"2" desc:"transactions that store signals at a time, 1 to 8"`
-	SinkBatch     int    `envconfig:"SINK_BATCH" default:"4000" desc:"most signals of such a transaction under load, 50 to 20000"`
-	PartitionDays int    `envconfig:"PARTITION_DAYS" default:"7" desc:"days ahead whose partitions are kept ready, 2 to 60"`
+	KafkaGroup    string `envconfig:"KAFKA_GROUP" default:"storefront-relay" desc:"consumer group, the same for all relays of a database"`
+	AcceptLoss    bool   `envconfig:"KAFKA_ACCEPT_LOSS" default:"false" desc:"continue at the first offset that Kafka has when it lost the next one"`
+	SinkWorkers   int    `envconfig:"SINK_WORKERS" default:"2" desc:"concurrent transactions that store signals, 1 to 8"`
+	SinkBatch     int    `envconfig:"SINK_BATCH" default:"4000" desc:"most signals of such a transaction, 50 to 20000"`
+	PartitionDays int    `envconfig:"PARTITION_DAYS" default:"7" desc:"days for which partitions are created ahead, 2 to 60"`
 	RetentionDays int    `envconfig:"RETENTION_DAYS" default:"0" desc:"days after which signals, audit and Decisions are dropped, at least 8; 0 keeps them"`
 
-	EngineURL     string          `envconfig:"ENGINE_URL" desc:"the engine's base URL; empty: the relay stores, and what is to be delivered waits"`
-	EngineToken   settings.Secret `envconfig:"ENGINE_TOKEN" desc:"bearer token at the engine; required with the URL"`
-	EngineTimeout time.Duration   `envconfig:"ENGINE_TIMEOUT" default:"10s" desc:"longest a request to the engine may take"`
-	DecisionWait  time.Duration   `envconfig:"DECISION_WAIT" default:"30s" desc:"longest an interaction waits for its Decision's engine_ids"`
-	DeadAfter     time.Duration   `envconfig:"DEAD_AFTER" default:"24h" desc:"a delivery dies no sooner after its first failure, time in blocked not counted"`
-	DeadAttempts  int             `envconfig:"DEAD_ATTEMPTS" default:"8" desc:"a delivery dies after no fewer attempts"`
-	BackoffMin    time.Duration   `envconfig:"BACKOFF_MIN" default:"1s" desc:"pause after the first failure of a delivery that is tried alone"`
-	BackoffMax    time.Duration   `envconfig:"BACKOFF_MAX" default:"1h" desc:"longest such pause"`
-	Lease         time.Duration   `envconfig:"LEASE" default:"1m" desc:"how long a lane is a worker's; never below twice the engine's timeout and 5 s"`
-	Workers       int             `envconfig:"WORKERS" default:"4" desc:"requests to the engine at a time, 1 to 64"`
+	EngineURL     string          `envconfig:"ENGINE_URL" desc:"base URL of the engine; without it signals are stored and deliveries wait"`
+	EngineToken   settings.Secret `envconfig:"ENGINE_TOKEN" desc:"bearer token of the engine; required with the URL"`
+	EngineTimeout time.Duration   `envconfig:"ENGINE_TIMEOUT" default:"10s" desc:"timeout of a request to the engine"`
+	DecisionWait  time.Duration   `envconfig:"DECISION_WAIT" default:"30s" desc:"longest wait of an interaction for the engine_ids of its Decision"`
+	DeadAfter     time.Duration   `envconfig:"DEAD_AFTER" default:"24h" desc:"shortest time from the first failure to a dead letter; time while blocked does not count"`
+	DeadAttempts  int             `envconfig:"DEAD_ATTEMPTS" default:"8" desc:"fewest attempts before a dead letter"`
+	BackoffMin    time.Duration   `envconfig:"BACKOFF_MIN" default:"1s" desc:"delay after the first failure of a delivery in a retry lane"`
+	BackoffMax    time.Duration   `envconfig:"BACKOFF_MAX" default:"1h" desc:"longest such delay"`
+	Lease         time.Duration   `envconfig:"LEASE" default:"1m" desc:"how long a worker leases a lane; raised to twice the engine's timeout plus 5 s"`
+	Workers       int             `envconfig:"WORKERS" default:"4" desc:"concurrent requests to the engine, 1 to 64"`
 
-	// Topics are the contract's with edge; only tests have their own.
+	// Only tests set the topics: edge and engine-relay must use the same.
 	SignalsTopic   string `ignored:"true"`
 	DecisionsTopic string `ignored:"true"`
 }
 
-// Validate implements the check that settings.Load calls.
+// Validate is called by settings.Load.
 func (c *Config) Validate() []error {
-	var faults []error
+	var errs []error
 	within := func(variable string, v, least, most int) {
 		if v < least || v > most {
-			faults = append(faults, settings.Faultf(variable, "must be %d to %d", least, most))
+			errs = append(errs, settings.Errorf(variable, "must be %d to %d", least, most))
 		}
 	}
 	within("SINK_WORKERS", c.SinkWorkers, 1, 8)
@@ -55,42 +56,36 @@ func (c *Config) Validate() []error {
 	if c.RetentionDays != 0 {
 		within("RETENTION_DAYS", c.RetentionDays, 8, 36500)
 	}
-	for variable, d := range map[string]time.Duration{"ENGINE_TIMEOUT": c.EngineTimeout, "DECISION_WAIT": c.DecisionWait,
-		"DEAD_AFTER": c.DeadAfter, "BACKOFF_MIN": c.BackoffMin, "LEASE": c.Lease} {
+	for variable, d := range map[string]time.Duration{"ENGINE_TIMEOUT": c.EngineTimeout,
+		"DECISION_WAIT": c.DecisionWait,
+		"DEAD_AFTER":    c.DeadAfter, "BACKOFF_MIN": c.BackoffMin, "LEASE": c.Lease} {
 		if d <= 0 {
-			faults = append(faults, settings.Faultf(variable, "must be more than 0"))
+			errs = append(errs, settings.Errorf(variable, "must be more than 0"))
 		}
 	}
 	if c.BackoffMax < c.BackoffMin {
-		faults = append(faults, settings.Faultf("BACKOFF_MAX", "must not be below %s_BACKOFF_MIN", Prefix))
+		errs = append(errs, settings.Errorf("BACKOFF_MAX", "must not be below %s_BACKOFF_MIN", Prefix))
 	}
 	if c.KafkaGroup == "" {
-		faults = append(faults, settings.Faultf("KAFKA_GROUP", "must not be empty"))
+		errs = append(errs, settings.Errorf("KAFKA_GROUP", "must not be empty"))
 	}
-	return append(faults, c.engineFaults()...)
+	return append(errs, c.validateEngine()...)
 }
 
-func (c *Config) engineFaults() []error {
+func (c *Config) validateEngine() []error {
 	if c.EngineURL == "" {
 		return nil
 	}
-	var faults []error
+	var errs []error
 	if _, err := engine.New(engine.Config{URL: c.EngineURL, Token: c.EngineToken.Reveal()}); err != nil {
-		faults = append(faults, settings.Faultf("ENGINE_URL", "%v", err))
+		errs = append(errs, settings.Errorf("ENGINE_URL", "%v", err))
 	}
 	if c.EngineToken == "" {
-		faults = append(faults, settings.Faultf("ENGINE_TOKEN", "is required with %s_ENGINE_URL", Prefix))
+		errs = append(errs, settings.Errorf("ENGINE_TOKEN", "is required with %s_ENGINE_URL", Prefix))
 	}
-	return faults
+	return errs
 }
 
 func (c *Config) topics() (signals, decisions string) {
-	signals, decisions = stream.TopicSignals, stream.TopicDecisions
-	if c.SignalsTopic != "" {
-		signals = c.SignalsTopic
-	}
-	if c.DecisionsTopic != "" {
-		decisions = c.DecisionsTopic
-	}
-	return signals, decisions
+	return cmp.Or(c.SignalsTopic, stream.TopicSignals), cmp.Or(c.DecisionsTopic, stream.TopicDecisions)
 }

@@ -9,9 +9,10 @@ import (
 	"storefront.internal/shared/settings"
 )
 
-func TestReferencesAreFresh(t *testing.T) {
+func TestReferencesAreUpToDate(t *testing.T) {
 	t.Parallel()
-	for file, want := range map[string]string{"../../CONFIG.md": ConfigReference(), "../../METRICS.md": MetricsReference()} {
+	for file, want := range map[string]string{"../../CONFIG.md": ConfigReference(),
+		"../../METRICS.md": MetricsReference()} {
 		got, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -24,11 +25,14 @@ func TestReferencesAreFresh(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	t.Parallel()
-	required := []string{"RELAY_DATABASE_URL=postgres://u:p@localhost/d", "RELAY_KAFKA_BROKERS=localhost:9092"}
+	required := []string{
+		"RELAY_DATABASE_URL=postgres://u:p@localhost/d",
+		"RELAY_KAFKA_BROKERS=localhost:9092",
+	}
 	f := func(want string, environ ...string) {
 		t.Helper()
 		var cfg Config
-		err := settings.LoadFrom(Prefix, &cfg, append(append([]string(nil), required...), environ...))
+		err := settings.Load(Prefix, &cfg, append(append([]string(nil), required...), environ...))
 		switch {
 		case want == "" && err != nil:
 			t.Errorf("%v: %v", environ, err)
@@ -55,7 +59,8 @@ func TestMain_commands(t *testing.T) {
 	f := func(code int, out string, args ...string) {
 		t.Helper()
 		var stdout, stderr bytes.Buffer
-		if got := Main(t.Context(), args, nil, &stdout, &stderr); got != code || !strings.Contains(stdout.String()+stderr.String(), out) {
+		if got := Main(t.Context(), args, nil, &stdout, &stderr); got != code ||
+			!strings.Contains(stdout.String()+stderr.String(), out) {
 			t.Errorf("%v: code %d, %s%s", args, got, stdout.String(), stderr.String())
 		}
 	}

@@ -1,10 +1,10 @@
-// Package cart owns the fold of cart signals into lines (contract, section 2 "Cart lines"): one line per Decision, item
-// and variant, the same for every order in which its signals arrive. It is pure arithmetic. It refuses to know whether
-// a signal was folded before: whoever calls Fold has asked the ledger, and folds each signal once.
+// Package cart owns the fold of cart signals into lines: one line per Decision, item and variant. The result
+// does not depend on the order in which signals arrive. It is pure arithmetic; the caller folds each signal
+// once, by the ledger.
 //
-// What a line is, is decided by the order in which the shopper acted (Key). The last signal that sets or removes hides
-// everything before it; the adds after it count on top. So a line needs no history: the greatest set-or-remove and the
-// adds with greater keys are enough to take any signal at any time, late ones included.
+// The order in which the shopper acted (Key) determines the line. The last signal that sets or removes hides
+// all before it, and the adds after it count on top. So a line needs no history: the set or remove with the
+// greatest key and the adds with greater keys are enough to fold any signal at any time, including late ones.
 package cart
 
 import (
@@ -20,13 +20,13 @@ import (
 const (
 	// MaxQuantity caps a line.
 	MaxQuantity = 1_000_000
-	// MaxAdds bounds what a line remembers. Beyond it the oldest two adds become one, at the place of the later: only a
-	// set that arrives late, and that lies between exactly these two, would see the difference.
+	// MaxAdds bounds the adds of a line. Beyond it the oldest two become one, with the key of the later. Only
+	// a late set or remove whose key is between these two would give another result.
 	MaxAdds = 4096
 )
 
-// Key is the place of a signal in the order in which the shopper acted: the instant (of the arrival, when the shopper's
-// clock was ahead of it), then the arrival, the position in the request, the id. Instants are Unix microseconds.
+// Key orders signals by when the shopper acted: the instant (that of the arrival, when the shopper's clock
+// was ahead of it), then the arrival, the position in the request, the id. Instants are Unix microseconds.
 type Key struct {
 	At       int64
 	Received int64
@@ -34,7 +34,7 @@ type Key struct {
 	Signal   ident.SignalID
 }
 
-// KeyOf returns the signal's place.
+// KeyOf returns the key of a signal.
 func KeyOf(occurred, received time.Time, index int, id ident.SignalID) Key {
 	at, arrival := occurred.UnixMicro(), received.UnixMicro()
 	return Key{At: min(at, arrival), Received: arrival, Index: index, Signal: id}
@@ -53,8 +53,8 @@ type Change struct {
 	Quantity int32
 }
 
-// ChangeOf returns what the cart signal does, by the table of spec.md "Signal": an add of 1 when the quantity is left
-// out, a remove as a set to 0. The second result is false for a type that changes no cart.
+// ChangeOf returns what a cart signal does. Without a quantity it adds 1; a remove sets 0. The second result
+// is false for a type that changes no cart.
 func ChangeOf(s *signal.Signal, received time.Time, index int) (Change, bool) {
 	c := Change{Key: KeyOf(s.OccurredAt, received, index, s.ID)}
 	switch s.Type {
@@ -74,13 +74,13 @@ func ChangeOf(s *signal.Signal, received time.Time, index int) (Change, bool) {
 	return c, true
 }
 
-// Snapshot is a line as a delivery carries it.
+// Snapshot is the part of a line that a delivery has.
 type Snapshot struct {
 	Quantity int32
 	Revision int64
 }
 
-// Line is the fold so far. The zero value is a line that no signal has touched.
+// Line is the state of the fold. The zero value is a line without signals.
 type Line struct {
 	Revision int64
 	base     *Change  // the greatest set or remove
@@ -88,7 +88,7 @@ type Line struct {
 	sum      int64    // of adds
 }
 
-// Fold takes one more signal, at whatever place of the order it belongs, and returns the line as it then stands.
+// Fold folds one more signal, wherever its key is in the order, and returns the new line.
 func (l *Line) Fold(c Change) Snapshot {
 	l.Revision++
 	hidden := l.base != nil && c.Key.Compare(l.base.Key) < 0
@@ -112,7 +112,8 @@ func (l *Line) Fold(c Change) Snapshot {
 
 func compareKey(c Change, k Key) int { return c.Key.Compare(k) }
 
-// bound merges the oldest two adds when there are too many. A merged add keeps at most the cap: the line shows no more.
+// bound merges the oldest two adds when there are too many. MaxQuantity caps a merged add, as it caps the
+// line.
 func (l *Line) bound() {
 	if len(l.adds) <= MaxAdds {
 		return
@@ -124,7 +125,7 @@ func (l *Line) bound() {
 	l.adds = slices.Delete(l.adds, 0, 1)
 }
 
-// Snapshot returns the line as it stands.
+// Snapshot returns the line's quantity and revision.
 func (l *Line) Snapshot() Snapshot {
 	total := l.sum
 	if l.base != nil {

@@ -20,7 +20,8 @@ type act struct {
 	index, quantity    int
 }
 
-// reference is the contract's sentence written down: sort by the order in which the shopper acted, then play it.
+// reference is the contract's sentence written down: sort by the order in which the shopper acted, then play
+// it.
 func reference(acts []act) int {
 	sorted := slices.Clone(acts)
 	slices.SortFunc(sorted, func(a, b act) int {
@@ -100,7 +101,8 @@ func anyOrder(t *rapid.T) {
 		}
 		seen[a.id] = true
 		snapshot := line.Fold(a.change())
-		if part := reference(shuffled[:i+1]); int(snapshot.Quantity) != part || snapshot.Revision != int64(i+1) {
+		if part := reference(shuffled[:i+1]); int(snapshot.Quantity) != part ||
+			snapshot.Revision != int64(i+1) {
 			t.Fatalf("after %d signals: %+v, want quantity %d", i+1, snapshot, part)
 		}
 		packed, err := ParseLine(line.Revision, line.AppendState(nil))
@@ -176,8 +178,11 @@ func TestMergedAddsStayCapped(t *testing.T) {
 	}
 }
 
-func TestParseLineRefusesWhatItDidNotWrite(t *testing.T) {
-	good := (&Line{base: &Change{Set: true, Key: Key{Signal: "sig_a"}}, adds: []Change{{Quantity: 3}}}).AppendState(nil)
+func TestParseLineRejectsForeignBytes(t *testing.T) {
+	good := (&Line{base: &Change{Set: true, Key: Key{Signal: "sig_a"}},
+		adds: []Change{{Quantity: 3}}}).AppendState(
+		nil,
+	)
 	for n := 1; n < len(good); n++ {
 		if _, err := ParseLine(1, good[:n]); err == nil {
 			t.Errorf("%d of %d bytes are taken", n, len(good))
@@ -191,7 +196,12 @@ func TestParseLineRefusesWhatItDidNotWrite(t *testing.T) {
 }
 
 func FuzzParseLine(f *testing.F) {
-	f.Add((&Line{base: &Change{Set: true, Key: Key{Signal: "sig_a"}}, adds: []Change{{Quantity: 3}}}).AppendState(nil))
+	f.Add(
+		(&Line{base: &Change{Set: true, Key: Key{Signal: "sig_a"}},
+			adds: []Change{{Quantity: 3}}}).AppendState(
+			nil,
+		),
+	)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if line, err := ParseLine(1, b); err == nil {
 			line.Fold(Change{Quantity: 1})

@@ -7,13 +7,14 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// stateVersion leads the packed form. A later form gets the next number and this one stays readable.
+// stateVersion is the first byte of the packed form. A later form gets the next number, and this one stays
+// readable.
 const stateVersion = 1
 
-// ErrState says that bytes are no packed line, or one of a newer version.
-var ErrState = errors.New("cart: no packed line of a known version")
+// ErrState says that bytes are not a packed line, or one of a newer version.
+var ErrState = errors.New("cart: not a packed line of a known version")
 
-// AppendState appends what folding on needs beside the revision: the last set or remove, and the adds after it.
+// AppendState appends what Fold needs besides the revision: the last set or remove, and the adds after it.
 func (l *Line) AppendState(dst []byte) []byte {
 	dst = append(dst, stateVersion)
 	if l.base == nil {
@@ -37,7 +38,7 @@ func appendChange(dst []byte, c Change) []byte {
 	return binary.AppendUvarint(dst, uint64(c.Quantity))
 }
 
-// ParseLine reads a line from its revision and the bytes of AppendState; none at all are a line never touched.
+// ParseLine reads a line from its revision and the bytes of AppendState; no bytes are a line without signals.
 func ParseLine(revision int64, state []byte) (*Line, error) {
 	l := &Line{Revision: revision}
 	if len(state) == 0 {
@@ -67,7 +68,7 @@ func ParseLine(revision int64, state []byte) (*Line, error) {
 	return l, nil
 }
 
-// reader takes numbers off the front of a packed line and remembers when there was none.
+// reader reads a packed line from the front. broken is set when a value is missing.
 type reader struct {
 	rest   []byte
 	broken bool

@@ -14,7 +14,8 @@ import (
 	"storefront.internal/shared/deliveries"
 )
 
-// BenchmarkDeliver empties a queue of b.N interactions of 400 bytes over 32 lanes to an engine on this machine.
+// BenchmarkDeliver empties a queue of b.N interactions of 400 bytes over 32 lanes to an engine on this
+// machine.
 func BenchmarkDeliver(b *testing.B) {
 	s := newStand(b)
 	var got atomic.Int64

@@ -1,14 +1,20 @@
-// Package deliver owns how deliveries go to the engine (contract, section 4): which answer means what, how long to
-// wait after it, when a batch is split, when the whole engine is left alone. The queue itself, its leases and its
-// counts belong to package deliveries of shared, the wire to package engine. It refuses to know HTTP's and SQL's
-// drivers, and what a body says.
+// Package deliver owns how deliveries go to the engine: what each answer means, how long to wait after it,
+// when a batch is split, and when no request is sent at all. Package deliveries owns the queue with its
+// leases and counts; package engine owns the HTTP client.
 //
-// A worker takes a lane, sends its deliveries, settles, and takes the next. A lane that holds deliveries which failed
-// alone (an aside) sends each in a request of its own. Three things stop a worker from sending:
+// A worker leases a lane, sends its deliveries, completes the lease, and takes the next lane. A retry lane
+// holds deliveries that failed; each of them goes in a request of its own.
 //
-//	blocked    the engine answered 401: nobody sends with that credential until it is another one, or an operator
-//	           allows a probe
-//	breaker    per call of the engine: open after several failures in a row; then one delivery at a time probes, so
-//	           that an outage does not use up the attempts of the backlog
-//	disabled   no engine is configured: the relay only says so, and folds the counts
+// A delivery that the engine refuses when it is sent alone (400, 409, 410, 413, 422) is dead-lettered only
+// while the engine accepts others: refusalGuard has the rule. An engine that begins to refuse everything
+// costs each relay at most ten deliveries of each kind; the others are kept, and the circuit breaker opens.
+//
+// Three things stop a worker from sending:
+//
+//	blocked    the engine answered 401: no worker uses that credential until it changes or an
+//	           operator allows a probe
+//	breaker    one per call of the engine: it opens after several failures in a row, or at a mass refusal,
+//	           and then lets one delivery at a time through, so that an outage does not use up the
+//	           attempts of the queue
+//	disabled   no engine is configured: the relay only sends heartbeats and folds the counts
 package deliver

@@ -13,26 +13,26 @@ import (
 
 // fakeStore hands out the leases that it was given, one at a time, and keeps what came of them.
 type fakeStore struct {
-	mu        sync.Mutex
-	leases    []*deliveries.Lease
-	limits    []int
-	settled   []deliveries.Settlement
-	settleErr []error // of the next settlements
-	calls     []string
-	blocked   bool
-	woken     int
-	stopped   bool
+	mu          sync.Mutex
+	leases      []*deliveries.Lease
+	limits      []int
+	completed   []deliveries.Completion
+	completeErr []error // of the next settlements
+	calls       []string
+	blocked     bool
+	woken       int
+	stopped     bool
 }
 
 func (f *fakeStore) lock() func() { f.mu.Lock(); return f.mu.Unlock }
 
-func (f *fakeStore) Take(_ context.Context, q deliveries.TakeQuery) (*deliveries.Lease, error) {
+func (f *fakeStore) Lease(_ context.Context, q deliveries.LeaseQuery) (*deliveries.Lease, error) {
 	defer f.lock()()
 	if f.blocked {
 		return nil, deliveries.ErrBlocked
 	}
 	for i, l := range f.leases {
-		if !slices.Contains(q.Kinds, l.Kind) || l.Alone && q.InOrderOnly {
+		if !slices.Contains(q.Kinds, l.Kind) || l.Isolated && q.SkipRetryLanes {
 			continue
 		}
 		f.limits = append(f.limits, q.Limit)
@@ -42,17 +42,21 @@ func (f *fakeStore) Take(_ context.Context, q deliveries.TakeQuery) (*deliveries
 	return nil, nil
 }
 
-func (f *fakeStore) Settle(_ context.Context, _ *deliveries.Lease, s deliveries.Settlement) (deliveries.Settled, error) {
+func (f *fakeStore) Complete(
+	_ context.Context,
+	_ *deliveries.Lease,
+	s deliveries.Completion,
+) (deliveries.Completed, error) {
 	defer f.lock()()
-	if len(f.settleErr) > 0 {
-		err := f.settleErr[0]
-		f.settleErr = f.settleErr[1:]
+	if len(f.completeErr) > 0 {
+		err := f.completeErr[0]
+		f.completeErr = f.completeErr[1:]
 		if err != nil {
-			return deliveries.Settled{}, err
+			return deliveries.Completed{}, err
 		}
 	}
-	f.settled = append(f.settled, s)
-	return deliveries.Settled{Delivered: len(s.Outcomes)}, nil
+	f.completed = append(f.completed, s)
+	return deliveries.Completed{Delivered: len(s.Outcomes)}, nil
 }
 
 func (f *fakeStore) note(what string) error {
@@ -68,7 +72,7 @@ func (f *fakeStore) Block(_ context.Context, r deliveries.Refusal) error {
 	return nil
 }
 func (f *fakeStore) Unblock(context.Context, deliveries.Credential) error { return f.note("unblock") }
-func (f *fakeStore) Reprobe(context.Context, deliveries.Credential, time.Duration) error {
+func (f *fakeStore) AllowProbeAfter(context.Context, deliveries.Credential, time.Duration) error {
 	return f.note("reprobe")
 }
 func (f *fakeStore) Heartbeat(_ context.Context, r deliveries.Relay) error {
@@ -77,14 +81,14 @@ func (f *fakeStore) Heartbeat(_ context.Context, r deliveries.Relay) error {
 	}
 	return nil
 }
-func (f *fakeStore) Stopped(context.Context, string) error {
+func (f *fakeStore) MarkStopped(context.Context, string) error {
 	defer f.lock()()
 	f.stopped = true
 	return nil
 }
 
-// DateLanes implements Store.
-func (f *fakeStore) DateLanes(context.Context) (bool, error) { return false, nil }
+// RefreshLaneHeads implements Store.
+func (f *fakeStore) RefreshLaneHeads(context.Context) (bool, error) { return false, nil }
 
 func (f *fakeStore) Compact(context.Context) (deliveries.Compacted, error) {
 	defer f.lock()()
@@ -122,11 +126,11 @@ func (s *script) Send(ctx context.Context, _ deliveries.Kind, bodies [][]byte) R
 }
 
 func says(status int) func(context.Context, [][]byte) Reply {
-	return func(context.Context, [][]byte) Reply { return Reply{Sent: Answered, Status: status} }
+	return func(context.Context, [][]byte) Reply { return Reply{Transmission: Answered, Status: status} }
 }
 
 func takes(_ context.Context, bodies [][]byte) Reply {
-	r := Reply{Sent: Answered, Status: 200}
+	r := Reply{Transmission: Answered, Status: 200}
 	for range bodies {
 		r.Results = append(r.Results, Result{Status: Created})
 	}
@@ -134,14 +138,17 @@ func takes(_ context.Context, bodies [][]byte) Reply {
 }
 
 func notSent(context.Context, [][]byte) Reply {
-	return Reply{Sent: NotSent, Err: errors.New("refused")}
+	return Reply{Transmission: NotSent, Err: errors.New("refused")}
 }
 
 // lease holds one delivery per letter.
 func lease(letters string) *deliveries.Lease {
 	l := &deliveries.Lease{Kind: deliveries.Interaction, ConnectionID: "con_1"}
 	for i, c := range letters {
-		l.Entries = append(l.Entries, deliveries.Leased{Seq: int64(i + 1), ID: string(c), Body: []byte(string(c))})
+		l.Entries = append(
+			l.Entries,
+			deliveries.LeasedEntry{Seq: int64(i + 1), ID: string(c), Body: []byte(string(c))},
+		)
 	}
 	return l
 }

@@ -9,49 +9,45 @@ import (
 	"storefront.internal/shared/deliveries"
 )
 
-// metrics are the delivery's figures (METRICS.md). Labels are closed sets.
+// metrics are the figures of delivery (METRICS.md). Labels are closed sets.
 type metrics struct {
-	deliveries *prometheus.CounterVec   // deliveries by what a settlement made of them
-	requests   *prometheus.CounterVec   // requests by what came back
-	seconds    *prometheus.HistogramVec // how long a request took
-	batch      *prometheus.HistogramVec // deliveries per request
-	delay      *prometheus.HistogramVec // how old deliveries were when the engine confirmed them
-	fenced     prometheus.Counter       // leases that expired before they were settled
+	deliveries *prometheus.CounterVec   // by outcome
+	requests   *prometheus.CounterVec   // by answer
+	seconds    *prometheus.HistogramVec // of a request
+	batch      *prometheus.HistogramVec // deliveries in a request
+	delay      *prometheus.HistogramVec // from queued to confirmed
+	fenced     prometheus.Counter       // leases that expired before they were completed
 }
 
 func newMetrics(reg prometheus.Registerer, w *Worker) *metrics {
 	m := &metrics{
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "storefront_engine_delivery_total",
-			Help: "Deliveries by kind and outcome: delivered, died, failed (tried again), unconfirmed (sent and not answered; part of failed).",
+			Help: "Deliveries by kind and outcome: delivered, died (dead-lettered), " +
+				"failed (to be retried), unconfirmed (sent without an answer; also counted as failed).",
 		}, []string{"kind", "outcome"}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "storefront_engine_request_total",
-			Help: "Requests to the engine by kind and what came back: not_sent, unanswered, or the class of the status; 401 and 429 on their own.",
+			Help: "Requests to the engine by kind and answer: " +
+				"not_sent, unanswered, 401, 429, or the class of the status.",
 		}, []string{"kind", "answer"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:                        "storefront_engine_request_seconds",
-			Help:                        "Time from sending a request to the engine to its whole answer.",
-			Buckets:                     []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
-			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
-		}, []string{"kind"}),
-		batch: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "storefront_engine_request_deliveries", Help: "Deliveries per request.", Buckets: []float64{1, 5, 20, 50, 100, 199, 200},
-			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
-		}, []string{"kind"}),
-		delay: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "storefront_engine_delivery_delay_seconds", Help: "Time from a delivery's being queued to the engine's confirmation.",
-			Buckets:                     []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600},
-			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
-		}, []string{"kind"}),
+		seconds: histogram("request_seconds",
+			"Time from sending a request to the engine to its complete answer.",
+			.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10),
+		batch: histogram("request_deliveries", "Deliveries per request.", 1, 5, 20, 50, 100, 199, 200),
+		delay: histogram("delivery_delay_seconds",
+			"Time from queueing a delivery to the engine's confirmation.",
+			.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600),
 		fenced: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "storefront_engine_lease_lost_total", Help: "Leases that expired before they were settled.",
+			Name: "storefront_engine_lease_lost_total",
+			Help: "Leases that expired before they were completed.",
 		}),
 	}
 	if reg != nil {
-		reg.MustRegister(m.deliveries, m.requests, m.seconds, m.batch, m.delay, m.fenced, newGauges(w))
+		reg.MustRegister(m.deliveries, m.requests, m.seconds, m.batch, m.delay, m.fenced,
+			newQueueCollector(w))
 	}
-	for _, k := range kinds() { // what alerts look at is there before it happens
+	for _, k := range kinds() { // series that alerts use exist from the start
 		for _, outcome := range []string{"delivered", "died", "failed", "unconfirmed"} {
 			m.deliveries.WithLabelValues(k.String(), outcome)
 		}
@@ -60,22 +56,32 @@ func newMetrics(reg prometheus.Registerer, w *Worker) *metrics {
 	return m
 }
 
-func (m *metrics) settled(l *deliveries.Lease, took time.Duration, st deliveries.Settlement, done deliveries.Settled) {
+func histogram(name, help string, buckets ...float64) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "storefront_engine_" + name, Help: help, Buckets: buckets,
+		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
+	}, []string{"kind"})
+}
+
+func (m *metrics) completed(
+	l *deliveries.Lease, took time.Duration, c deliveries.Completion, done deliveries.Completed,
+) {
 	unconfirmed, k := 0, l.Kind
 	waited := make(map[int64]time.Duration, len(l.Entries))
 	for _, e := range l.Entries {
 		waited[e.Seq] = e.Waited
 	}
-	for _, o := range st.Outcomes {
+	for _, o := range c.Outcomes {
 		if o.Unconfirmed {
 			unconfirmed++
 		}
-		if o.Fate == deliveries.Delivered {
+		if o.Status == deliveries.Delivered {
 			m.delay.WithLabelValues(k.String()).Observe((waited[o.Seq] + took).Seconds())
 		}
 	}
 	for outcome, n := range map[string]int{
-		"delivered": done.Delivered, "died": done.Died, "failed": done.Failed, "unconfirmed": unconfirmed,
+		"delivered": done.Delivered, "died": done.DeadLettered,
+		"failed": done.Failed, "unconfirmed": unconfirmed,
 	} {
 		if n > 0 {
 			m.deliveries.WithLabelValues(k.String(), outcome).Add(float64(n))
@@ -84,13 +90,13 @@ func (m *metrics) settled(l *deliveries.Lease, took time.Duration, st deliveries
 }
 
 func (m *metrics) request(k deliveries.Kind, r Reply, size int, took time.Duration) {
-	m.requests.WithLabelValues(k.String(), answer(r)).Inc()
+	m.requests.WithLabelValues(k.String(), answerLabel(r)).Inc()
 	m.seconds.WithLabelValues(k.String()).Observe(took.Seconds())
 	m.batch.WithLabelValues(k.String()).Observe(float64(size))
 }
 
-func answer(r Reply) string {
-	switch r.Sent {
+func answerLabel(r Reply) string {
+	switch r.Transmission {
 	case NotSent:
 		return "not_sent"
 	case Unanswered:
@@ -112,9 +118,9 @@ func answer(r Reply) string {
 	}
 }
 
-// failure is what a request's span is told: that there was no good answer.
-func (r Reply) failure() error {
-	if kind := answer(r); kind != "2xx" {
+// spanError is the error of the request's span, nil after a 2xx.
+func (r Reply) spanError() error {
+	if kind := answerLabel(r); kind != "2xx" {
 		return errors.New(kind)
 	}
 	return nil

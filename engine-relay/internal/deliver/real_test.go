@@ -14,7 +14,8 @@ import (
 	"storefront.internal/shared/fault"
 )
 
-// TestOrderPerDecision: two relays, six workers, a sound engine: each Decision's deliveries arrive in their order, each once.
+// TestOrderPerDecision: two relays with six workers and a healthy engine deliver each Decision's deliveries
+// in order, each once.
 func TestOrderPerDecision(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -45,14 +46,20 @@ func TestOrderPerDecision(t *testing.T) {
 	}
 }
 
-// TestMisbehaviour: whatever the engine does, in the end it has everything, each with one set of bytes, and nothing died.
+// TestMisbehaviour: whatever the engine does, in the end it has every delivery with one set of bytes, and
+// none is dead-lettered.
 func TestMisbehaviour(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	choices := []behaviour{
-		{}, {}, {}, {status: 202, effect: true}, {status: 204, effect: true}, {status: 301}, {status: 403}, {status: 404}, {status: 405},
-		{status: 429, retry: "0"}, {status: 500}, {status: 500, effect: true}, {status: 503, retry: "0"}, {end: "hang"}, {end: "reset"}, {end: "half"}, {end: "short"},
+		{}, {}, {}, {status: 202, effect: true},
+		{status: 204, effect: true}, {status: 301}, {status: 403}, {status: 404}, {status: 405},
+		{
+			status: 429,
+			retry:  "0",
+		}, {status: 500}, {status: 500, effect: true}, {status: 503, retry: "0"}, {end: "hang"},
+		{end: "reset"}, {end: "half"}, {end: "short"},
 	}
 	s.stub.set(func(n int, bodies []json.RawMessage) behaviour {
 		if n > 150 {
@@ -81,11 +88,18 @@ func TestMisbehaviour(t *testing.T) {
 		t.Errorf("in the end %+v", v.Total)
 	}
 	if len(s.stub.held) != total || len(s.stub.changed) != 0 || s.stub.copies == 0 {
-		t.Errorf("the engine holds %d of %d, %d copies, %d with other bytes", len(s.stub.held), total, s.stub.copies, len(s.stub.changed))
+		t.Errorf(
+			"the engine holds %d of %d, %d copies, %d with other bytes",
+			len(s.stub.held),
+			total,
+			s.stub.copies,
+			len(s.stub.changed),
+		)
 	}
 }
 
-// TestPoison: one delivery that the engine chokes on holds nobody back, and one that it refuses dies alone.
+// TestPoison: one delivery that makes the engine fail does not hold up others, and one that it refuses is
+// dead-lettered alone.
 func TestPoison(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -108,30 +122,37 @@ func TestPoison(t *testing.T) {
 	s.relayWith("t", nil)
 	s.until("everything but two", func() bool { _, held := s.stub.count(); return held == 398 })
 	s.until("the counts", func() bool { v := s.view().Total; return v.Pending == 1 && v.DeadLast24h == 1 })
-	page, err := s.store.Dead(context.Background(), deliveries.DeadQuery{})
-	if err != nil || len(page.Dead) != 1 || page.Dead[0].SignalID != "sig_0_000123" || page.Dead[0].Reason != "http_422" {
+	page, err := s.store.ListDead(context.Background(), deliveries.DeadQuery{})
+	if err != nil || len(page.Dead) != 1 || page.Dead[0].ID != "sig_0_000123" ||
+		page.Dead[0].Reason != "http_422" {
 		t.Errorf("dead %+v, %v", page, err)
 	}
 	s.stub.set(nil)
 	s.drained()
 }
 
-// TestUnconfirmedCreations: done and not answered is counted, and confirmed by `exists`.
+// TestUnconfirmedCreations: a delivery that was done and not answered is counted, until the engine answers
+// `exists`.
 func TestUnconfirmedCreations(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	s.stub.set(func(int, []json.RawMessage) behaviour { return behaviour{end: "hang"} })
 	s.enqueue(entry(0, 0, 1), entry(0, 0, 2), entry(1, 0, 1))
 	s.relayWith("t", nil)
-	s.until("three unconfirmed", func() bool { v := s.view().Total; return v.UnconfirmedCreations == 3 && v.Pending == 3 })
+	s.until(
+		"three unconfirmed",
+		func() bool { v := s.view().Total; return v.UnconfirmedCreations == 3 && v.Pending == 3 },
+	)
 	s.stub.set(nil)
 	s.drained()
-	if v := s.view(); v.Total.UnconfirmedCreations != 0 || len(s.stub.held) != 3 || s.stub.copies < 3 || len(s.stub.changed) != 0 {
+	if v := s.view(); v.Total.UnconfirmedCreations != 0 || len(s.stub.held) != 3 || s.stub.copies < 3 ||
+		len(s.stub.changed) != 0 {
 		t.Errorf("%+v, held %d, copies %d", v.Total, len(s.stub.held), s.stub.copies)
 	}
 }
 
-// TestBlockedAndBack: 401 stops two relays at once, costs nothing, and ends by a resume or by another credential.
+// TestBlockedAndBack: a 401 stops two relays at once and costs no attempt; a resume or another credential
+// ends it.
 func TestBlockedAndBack(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -150,7 +171,8 @@ func TestBlockedAndBack(t *testing.T) {
 	}
 	lanesRest := func() bool {
 		var n int
-		err := s.pool.QueryRow(ctx, `SELECT count(*) FROM delivery.lanes WHERE leased_by IS NOT NULL`).Scan(&n)
+		err := s.pool.QueryRow(ctx, `SELECT count(*) FROM delivery.lanes WHERE leased_by IS NOT NULL`).
+			Scan(&n)
 		return err == nil && n == 0
 	}
 	s.until("all lanes given back", lanesRest)
@@ -159,19 +181,23 @@ func TestBlockedAndBack(t *testing.T) {
 	if err := s.store.Resume(ctx); err != nil {
 		t.Fatal(err)
 	}
-	// A lane that was being taken as the block came may have been given back after the look above, with a refusal of its own. So
-	// the count alone does not show the probe; that no probe is allowed any more does, which only its own refusal says.
+	// A lane that was being taken as the block came may have been given back after the look above, with a
+	// refusal of its own. So the count alone does not show the probe; that no probe is allowed any more does,
+	// which only its own refusal says.
 	s.until("the probe", func() bool { n, _ := s.stub.count(); return n >= 1 })
 	s.until("the probe's end", func() bool {
 		var n int
 		err := s.pool.QueryRow(ctx, `SELECT count(*) FROM delivery.blocks WHERE probe_at IS NULL`).Scan(&n)
 		return err == nil && n == 1 && lanesRest()
 	})
-	if v := s.view(); v.Worker.State != deliveries.Blocked || !v.Worker.BlockedAt.Equal(since) || v.Total.Pending != 16 {
+	if v := s.view(); v.Worker.State != deliveries.Blocked || !v.Worker.BlockedAt.Equal(since) ||
+		v.Total.Pending != 16 {
 		t.Errorf("after a refused probe %+v, blocked before at %v", v.Worker, since)
 	}
 	var attempts int
-	if err := s.pool.QueryRow(ctx, `SELECT sum(attempts) FROM delivery.entries`).Scan(&attempts); err != nil || attempts != 0 {
+	if err := s.pool.QueryRow(ctx,
+		`SELECT sum(attempts) FROM delivery.entries`).Scan(&attempts); err != nil ||
+		attempts != 0 {
 		t.Errorf("%d attempts lost, %v", attempts, err)
 	}
 
@@ -208,7 +234,15 @@ func TestEnvelopesAreDelivered(t *testing.T) {
 	s := newStand(t)
 	reg := prometheus.NewRegistry()
 	s.relayWith("t", func(c *deliver.Config) { c.Registerer = reg })
-	s.enqueue(deliveries.Entry{Kind: deliveries.Envelope, ConnectionID: "con_1", LaneKey: "p1", ID: "obs_1", Body: []byte(`{"signal_id":"obs_1"}`)})
+	s.enqueue(
+		deliveries.Entry{
+			Kind:         deliveries.Envelope,
+			ConnectionID: "con_1",
+			LaneKey:      "p1",
+			ID:           "obs_1",
+			Body:         []byte(`{"signal_id":"obs_1"}`),
+		},
+	)
 	s.until("the envelope", func() bool { _, held := s.stub.count(); return held == 1 })
 	s.until("an empty queue", func() bool {
 		v, err := s.store.ViewOf(context.Background(), deliveries.Envelope)
@@ -222,7 +256,8 @@ func TestEnvelopesAreDelivered(t *testing.T) {
 	for _, f := range families {
 		names[f.GetName()] = true
 	}
-	for _, want := range []string{"delivery_total", "request_total", "pending", "oldest_pending_seconds", "unconfirmed_creations", "dead_last_24h", "worker_state", "view_up"} {
+	for _, want := range []string{"delivery_total", "request_total", "pending", "oldest_pending_seconds",
+		"unconfirmed_creations", "dead_last_24h", "worker_state", "view_up"} {
 		if !names["storefront_engine_"+want] {
 			t.Errorf("no metric storefront_engine_%s", want)
 		}

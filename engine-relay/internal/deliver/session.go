@@ -2,94 +2,85 @@ package deliver
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
-	"storefront.internal/shared/crashpoint"
+	"storefront.internal/shared/breaker"
 	"storefront.internal/shared/deliveries"
+	"storefront.internal/shared/failpoint"
+	"storefront.internal/shared/service"
 )
 
-// session is one lease being sent.
+// session sends the deliveries of one lease.
 type session struct {
-	w        *Worker
-	lease    *deliveries.Lease
-	ends     time.Time
-	seen     int64 // the worker's refusals before the lease was asked for
-	probe    bool  // the credential is on trial
-	outcomes []deliveries.Outcome
-	rest     time.Duration
+	w               *Worker
+	lease           *deliveries.Lease
+	leaseEnds       time.Time
+	refusalsAtLease int64 // Worker.refusals before the lease was asked for
+	probe           bool  // the next request probes a refused credential
+	outcomes        []deliveries.Outcome
+	laneDelay       time.Duration
 }
 
-// run sends the lease's deliveries until all have a fate, or one fails, or the lease is too short for another
-// request. What has no fate then goes back as it was.
+// run sends until every delivery has an outcome, one has to wait, or the lease is too short for another
+// request. A delivery without an outcome returns to the queue unchanged.
 func (s *session) run(ctx context.Context) {
 	s.probe = s.lease.Probe
-	send, cancel := s.sendContext(ctx)
+	send, cancel := service.WithGracePeriod(ctx, s.w.cfg.StopGrace)
 	defer cancel()
-	defer s.handBack(ctx)
-	todo := s.requests()
-	for len(todo) > 0 {
-		if ctx.Err() != nil || s.revoked() || time.Until(s.ends) < s.w.cfg.Timeout+leaseMargin {
+	defer s.returnProbe(ctx)
+	batches := s.batches()
+	for len(batches) > 0 {
+		if ctx.Err() != nil || s.revoked() || time.Until(s.leaseEnds) < s.w.cfg.Timeout+leaseMargin {
 			return
 		}
-		batch := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
+		batch := batches[len(batches)-1]
+		batches = batches[:len(batches)-1]
 		reply := s.send(send, batch)
-		v := judge(s.lease.Kind, reply)
-		s.note(ctx, v, reply)
-		if v == malformed && len(batch) > 1 {
+		class := s.guard(classify(s.lease.Kind, reply), reply, len(batch))
+		s.recordReply(ctx, class, reply)
+		if class == malformed && len(batch) > 1 {
 			half := len(batch) / 2
-			todo = append(todo, batch[half:], batch[:half])
+			batches = append(batches, batch[half:], batch[:half])
 			continue
 		}
-		if !s.decide(v, reply, batch) {
+		if !s.applyReply(class, reply, batch) {
 			return
 		}
 	}
 }
 
-// revoked reports whether the credential was refused since the lease was asked for. The probe does not mind: the late
-// answer to a request from before must not keep it from being sent.
-func (s *session) revoked() bool { return !s.probe && s.w.refusals.Load() != s.seen }
+// revoked reports whether the engine refused the credential since the lease was asked for. A probe ignores
+// that: the late answer to an older request must not keep it from being sent.
+func (s *session) revoked() bool { return !s.probe && s.w.refusals.Load() != s.refusalsAtLease }
 
-// handBack allows another probe at once when this lease was to send it and did not. Else the operator's resume would rest
-// until the lease, which nobody holds any more, would have ended.
-func (s *session) handBack(ctx context.Context) {
+// returnProbe allows another probe at once when this lease did not send the one that it had. Otherwise the
+// operator's resume would have no effect until the end of the lease.
+func (s *session) returnProbe(ctx context.Context) {
 	if !s.probe {
 		return
 	}
 	err := s.w.withTimeout(context.WithoutCancel(ctx), func(ctx context.Context) error {
-		return s.w.cfg.Store.Reprobe(ctx, s.w.cfg.Engine.Credential(), 0)
+		return s.w.cfg.Store.AllowProbeAfter(ctx, s.w.cfg.Engine.Credential(), 0)
 	})
 	if err != nil {
-		s.w.log.Error("the credential's probe could not be handed back", "error", err)
+		s.w.log.Error("the probe of the credential could not be returned", "error", err)
 	}
 }
 
-// sendContext outlives the stop by the grace, so that a request under way may still be answered.
-func (s *session) sendContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	send, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		sleep(send, s.w.cfg.StopGrace, nil)
-		cancel()
-	})
-	return send, func() { stop(); cancel() }
-}
-
-// requests is the lease as a stack of batches, the first on top.
-func (s *session) requests() [][]deliveries.Leased {
+// batches returns the requests of the lease as a stack, the first on top.
+func (s *session) batches() [][]deliveries.LeasedEntry {
 	e := s.lease.Entries
-	if !s.lease.Alone {
-		return [][]deliveries.Leased{e}
+	if !s.lease.Isolated {
+		return [][]deliveries.LeasedEntry{e}
 	}
-	todo := make([][]deliveries.Leased, 0, len(e))
+	single := make([][]deliveries.LeasedEntry, 0, len(e))
 	for i := len(e) - 1; i >= 0; i-- {
-		todo = append(todo, e[i:i+1])
+		single = append(single, e[i:i+1])
 	}
-	return todo
+	return single
 }
 
-func (s *session) send(ctx context.Context, batch []deliveries.Leased) Reply {
+func (s *session) send(ctx context.Context, batch []deliveries.LeasedEntry) Reply {
 	bodies := make([][]byte, len(batch))
 	for i := range batch {
 		bodies[i] = batch[i].Body
@@ -99,14 +90,16 @@ func (s *session) send(ctx context.Context, batch []deliveries.Leased) Reply {
 	ctx, traced := s.trace(ctx, batch)
 	began := time.Now()
 	reply := s.w.cfg.Engine.Send(ctx, s.lease.Kind, bodies)
-	traced(reply.failure())
-	crashpoint.Hit(crashpoint.DeliverAnswered)
+	reply.RetryAfter = min(reply.RetryAfter, s.w.cfg.Backoff.Max)
+	traced(reply.spanError())
+	failpoint.Hit(failpoint.DeliverAnswered)
 	s.w.metrics.request(s.lease.Kind, reply, len(batch), time.Since(began))
+	s.w.replyLog.add(s.lease.Kind, reply, len(batch))
 	return reply
 }
 
-// trace begins the request's span, where one of its deliveries came with a trace.
-func (s *session) trace(ctx context.Context, batch []deliveries.Leased) (context.Context, func(error)) {
+// trace starts the span of a request when one of its deliveries has a trace.
+func (s *session) trace(ctx context.Context, batch []deliveries.LeasedEntry) (context.Context, func(error)) {
 	var traces []string
 	for i := range batch {
 		if batch[i].Traceparent != "" {
@@ -119,60 +112,104 @@ func (s *session) trace(ctx context.Context, batch []deliveries.Leased) (context
 	return s.w.cfg.Traced(ctx, s.lease.Kind, traces)
 }
 
-// note tells the breaker and the credential's block of a reply.
-func (s *session) note(ctx context.Context, v verdict, r Reply) {
-	b := s.w.breakers[s.lease.Kind]
+// guard asks the refusalGuard about a delivery that is refused alone, and tells it what was accepted.
+func (s *session) guard(class replyClass, r Reply, size int) replyClass {
+	g, kind, began, ended := s.w.guards[s.lease.Kind], s.lease.Kind.String(), false, false
 	switch {
-	case alive(v):
-		b.success()
-	case !s.lease.Alone || !isolates(v, r) || r.RetryAfter > 0 || !b.closed():
-		b.failure(time.Now(), min(r.RetryAfter, s.w.cfg.Backoff.Max))
+	case class == malformed && size == 1:
+		class, began = g.refuse(s.lease.ConnectionID)
+	case class == accepted:
+		ended = g.accept(size)
+	case class == perItem:
+		ended = g.accept(r.acceptedItems())
 	}
-	if v != refused && !s.probe {
+	if began {
+		s.w.log.Error("mass refusal by the engine began: deliveries are kept, only probes are sent",
+			"kind", kind, "status", r.Status)
+	}
+	if ended {
+		s.w.log.Info("mass refusal by the engine ended", "kind", kind)
+	}
+	return class
+}
+
+// recordReply updates the circuit breaker and the state of the credential.
+func (s *session) recordReply(ctx context.Context, class replyClass, r Reply) {
+	s.updateBreaker(class, r)
+	if class != unauthorized && !s.probe {
 		return
 	}
-	credential := s.w.cfg.Engine.Credential()
-	refusal := deliveries.Refusal{Credential: credential, TakenAt: s.lease.TakenAt, Probe: s.probe}
+	store, credential := s.w.cfg.Store, s.w.cfg.Engine.Credential()
+	refusal := deliveries.Refusal{Credential: credential, LeasedAt: s.lease.LeasedAt, Probe: s.probe}
 	s.probe = false
-	change := func(ctx context.Context) error { return s.w.cfg.Store.Unblock(ctx, credential) }
+	change := func(ctx context.Context) error { return store.Unblock(ctx, credential) }
 	switch {
-	case v == refused:
+	case class == unauthorized:
 		s.w.refusals.Add(1)
-		change = func(ctx context.Context) error { return s.w.cfg.Store.Block(ctx, refusal) }
+		change = func(ctx context.Context) error { return store.Block(ctx, refusal) }
 		s.w.log.Error("the engine refused its credential; delivery stops until it is changed or resumed")
-	case r.Sent != Answered || r.Status >= 500:
+	case r.Transmission != Answered || r.Status >= 500:
 		change = func(ctx context.Context) error {
-			return s.w.cfg.Store.Reprobe(ctx, credential, s.w.cfg.LaneBackoff.Max)
+			return store.AllowProbeAfter(ctx, credential, s.w.cfg.LaneBackoff.Max)
 		}
 	}
 	if err := s.w.withTimeout(context.WithoutCancel(ctx), change); err != nil {
-		s.w.log.Error("the credential's state could not be written", "error", err)
+		s.w.log.Error("the state of the credential could not be stored", "error", err)
 	}
 }
 
-// decide gives each delivery of a request its fate. It reports whether the next request may go.
-func (s *session) decide(v verdict, r Reply, batch []deliveries.Leased) bool {
-	switch v {
-	case refused:
+func (s *session) updateBreaker(class replyClass, r Reply) {
+	b := s.w.breakers[s.lease.Kind]
+	closed := b.State() == breaker.Closed
+	switch {
+	case class == malformed && s.w.guards[s.lease.Kind].active():
+		// a batch of a lease from before: neither a success nor a failure
+	case engineResponded(class):
+		b.Success()
+		if !closed {
+			s.w.log.Info("circuit breaker closed", "kind", s.lease.Kind.String())
+		}
+	case !s.lease.Isolated || !blameable(class, r) || r.RetryAfter > 0 || !closed:
+		if class == massRefused { // opens at once
+			r.RetryAfter = max(r.RetryAfter, s.w.cfg.LaneBackoff.Min)
+		}
+		b.Failure(r.RetryAfter)
+		if closed && b.State() != breaker.Closed {
+			s.w.log.Warn("circuit breaker opened", "kind", s.lease.Kind.String(), "reason", reason(class, r))
+		}
+	}
+}
+
+// applyReply gives each delivery of a request its outcome. It reports whether the next request may be sent.
+func (s *session) applyReply(class replyClass, r Reply, batch []deliveries.LeasedEntry) bool {
+	switch class {
+	case unauthorized:
 		return false
 	case accepted:
 		for _, e := range batch {
-			s.outcomes = append(s.outcomes, deliveries.Outcome{Seq: e.Seq, Fate: deliveries.Delivered})
+			s.add(e, deliveries.Delivered, "")
 		}
 		return true
 	case malformed:
-		s.outcomes = append(s.outcomes, deliveries.Outcome{Seq: batch[0].Seq, Fate: deliveries.Died, Reason: reason(v, r)})
+		s.add(batch[0], deliveries.DeadLettered, reason(class, r))
 		return true
-	case each:
-		return s.decideEach(r, batch)
+	case spared, massRefused:
+		e := batch[0]
+		s.outcomes = append(s.outcomes, deliveries.Outcome{
+			Seq: e.Seq, Status: deliveries.Failed, Reason: reason(class, r), Isolate: true,
+			RetryIn: max(s.w.cfg.Backoff.Delay(e.Attempts+1), r.RetryAfter),
+		})
+		return class == spared
+	case perItem:
+		return s.applyResults(r, batch)
 	}
 	for _, e := range batch {
-		s.fail(v, r, e, len(batch))
+		s.scheduleRetry(class, r, e, len(batch))
 	}
 	return false
 }
 
-func (s *session) decideEach(r Reply, batch []deliveries.Leased) bool {
+func (s *session) applyResults(r Reply, batch []deliveries.LeasedEntry) bool {
 	goOn := true
 	for i, e := range batch {
 		result := Result{}
@@ -181,38 +218,43 @@ func (s *session) decideEach(r Reply, batch []deliveries.Leased) bool {
 		}
 		switch result.Status {
 		case Created, Exists:
-			s.outcomes = append(s.outcomes, deliveries.Outcome{Seq: e.Seq, Fate: deliveries.Delivered})
+			s.add(e, deliveries.Delivered, "")
 		case Rejected:
-			s.outcomes = append(s.outcomes, deliveries.Outcome{Seq: e.Seq, Fate: deliveries.Died, Reason: "rejected: " + result.Reason})
+			s.add(e, deliveries.DeadLettered, "rejected: "+result.Reason)
 		default:
-			s.fail(each, r, e, len(batch))
+			s.scheduleRetry(perItem, r, e, len(batch))
 			goOn = false
 		}
 	}
 	return goOn
 }
 
-// fail lets a delivery wait. With the second failure that may be its own doing it goes aside, unless the whole engine
-// is failing: an outage sends nobody aside but the one that probes.
-func (s *session) fail(v verdict, r Reply, e deliveries.Leased, size int) {
+func (s *session) add(e deliveries.LeasedEntry, status deliveries.OutcomeStatus, reason string) {
+	s.outcomes = append(s.outcomes, deliveries.Outcome{Seq: e.Seq, Status: status, Reason: reason})
+}
+
+// scheduleRetry lets a delivery wait. The second failure that it may have caused itself moves it to the retry
+// lane, except while the breaker is not closed: then the whole engine fails, and only the probe, sent alone,
+// is moved.
+func (s *session) scheduleRetry(class replyClass, r Reply, e deliveries.LeasedEntry, size int) {
 	n := e.Attempts + 1
+	closed := s.w.breakers[s.lease.Kind].State() == breaker.Closed
 	o := deliveries.Outcome{
-		Seq: e.Seq, Fate: deliveries.Failed, Reason: reason(v, r),
-		Unconfirmed: v == doubtful || v == each,
-		Aside:       s.lease.Alone || isolates(v, r) && n >= 2 && (size == 1 || s.w.breakers[s.lease.Kind].closed()),
+		Seq: e.Seq, Status: deliveries.Failed, Reason: reason(class, r),
+		Unconfirmed: class == maybeSent || class == perItem,
+		Isolate:     s.lease.Isolated || blameable(class, r) && n >= 2 && (size == 1 || closed),
 	}
-	word := min(r.RetryAfter, s.w.cfg.Backoff.Max)
-	if o.Aside {
-		o.RetryIn = max(s.w.cfg.Backoff.After(n, rand.Float64()), word)
+	if o.Isolate {
+		o.RetryIn = max(s.w.cfg.Backoff.Delay(n), r.RetryAfter)
 	} else {
-		s.rest = max(s.rest, s.w.cfg.LaneBackoff.After(n, rand.Float64()), word)
+		s.laneDelay = max(s.laneDelay, s.w.cfg.LaneBackoff.Delay(n), r.RetryAfter)
 	}
 	s.outcomes = append(s.outcomes, o)
 }
 
-func (s *session) settlement() deliveries.Settlement {
-	return deliveries.Settlement{
-		Outcomes: s.outcomes, Rest: s.rest,
+func (s *session) completion() deliveries.Completion {
+	return deliveries.Completion{
+		Outcomes: s.outcomes, LaneDelay: s.laneDelay,
 		DeadAttempts: s.w.cfg.DeadAttempts, DeadAfter: s.w.cfg.DeadAfter,
 	}
 }

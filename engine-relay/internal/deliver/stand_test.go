@@ -13,6 +13,7 @@ import (
 
 	"storefront.internal/engine-relay/internal/deliver"
 	"storefront.internal/engine-relay/internal/engine"
+	"storefront.internal/shared/backoff"
 	"storefront.internal/shared/deliveries"
 	"storefront.internal/shared/ident"
 	"storefront.internal/shared/testkit"
@@ -38,15 +39,18 @@ func newStand(t testing.TB) *stand {
 // relayWith starts a relay process's worker; stop it by the function, or by the test's end.
 func (s *stand) relayWith(token string, change func(*deliver.Config)) (w *deliver.Worker, stop func()) {
 	s.t.Helper()
-	client, err := engine.New(engine.Config{URL: s.stub.URL, Token: token, Timeout: 300 * time.Millisecond, Conns: 4})
+	client, err := engine.New(
+		engine.Config{URL: s.stub.URL, Token: token, Timeout: 300 * time.Millisecond, Conns: 4},
+	)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.relay++
 	cfg := deliver.Config{
-		Store: s.store, Engine: client, RelayID: fmt.Sprint("relay-", s.relay), Timeout: 300 * time.Millisecond, Workers: 3,
-		Backoff:     deliver.Backoff{Min: time.Millisecond, Max: 20 * time.Millisecond},
-		LaneBackoff: deliver.Backoff{Min: time.Millisecond, Max: 5 * time.Millisecond},
+		Store: s.store, Engine: client,
+		RelayID: fmt.Sprint("relay-", s.relay), Timeout: 300 * time.Millisecond, Workers: 3,
+		Backoff:     backoff.Policy{Min: time.Millisecond, Max: 20 * time.Millisecond},
+		LaneBackoff: backoff.Policy{Min: time.Millisecond, Max: 5 * time.Millisecond},
 		Poll:        20 * time.Millisecond, Compact: 10 * time.Millisecond, StopGrace: time.Millisecond,
 	}
 	if change != nil {
@@ -63,14 +67,29 @@ func (s *stand) relayWith(token string, change func(*deliver.Config)) (w *delive
 
 func (s *stand) enqueue(entries ...deliveries.Entry) {
 	s.t.Helper()
-	err := pgx.BeginFunc(context.Background(), s.pool, func(tx pgx.Tx) error { return deliveries.Enqueue(context.Background(), tx, entries) })
+	err := pgx.BeginFunc(
+		context.Background(),
+		s.pool,
+		func(tx pgx.Tx) error { return deliveries.Enqueue(context.Background(), tx, entries) },
+	)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 }
 
 func entry(c, decision, n int) deliveries.Entry {
-	conn, dec, sig := fmt.Sprint("con_", c), fmt.Sprintf("dec_%d_%d", c, decision), fmt.Sprintf("sig_%d_%06d", decision, n)
+	conn, dec, sig := fmt.Sprint(
+		"con_",
+		c,
+	), fmt.Sprintf(
+		"dec_%d_%d",
+		c,
+		decision,
+	), fmt.Sprintf(
+		"sig_%d_%06d",
+		decision,
+		n,
+	)
 	return deliveries.Entry{
 		Kind: deliveries.Interaction, ConnectionID: ident.ConnectionID(conn), LaneKey: dec, ID: sig,
 		Body: fmt.Appendf(nil, `{"signal_id":%q, "connection_id":%q,"decision_id":%q}`, sig, conn, dec),

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// stub is an engine that keeps what it got, and misbehaves as it is told.
+// stub is an engine that keeps what it received, and misbehaves as the test says.
 type stub struct {
 	*httptest.Server
 	mu       sync.Mutex

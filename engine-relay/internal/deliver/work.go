@@ -5,75 +5,82 @@ import (
 	"errors"
 	"time"
 
-	"storefront.internal/shared/crashpoint"
+	"storefront.internal/shared/backoff"
+	"storefront.internal/shared/breaker"
 	"storefront.internal/shared/deliveries"
+	"storefront.internal/shared/failpoint"
 )
 
 const (
-	// storeTimeout bounds one transaction that must be tried although the worker stops.
+	// storeTimeout bounds a transaction that runs even while the worker stops.
 	storeTimeout = 10 * time.Second
-	// leaseMargin is what must be left of a lease, beyond a request's timeout, for a request to begin.
+	// leaseMargin must remain of a lease, beyond a request's timeout, when a request begins.
 	leaseMargin = 5 * time.Second
-	// settleTries is how often a settlement is tried; what is then not settled is unconfirmed when the lease expires.
-	settleTries = 3
+	// completeAttempts bounds the attempts to complete a lease. After that, its deliveries become unconfirmed
+	// when the lease expires.
+	completeAttempts = 3
 )
 
-// work is one worker: take, send, settle, again.
+// work is the loop of one worker.
 func (w *Worker) work(ctx context.Context) {
 	for ctx.Err() == nil {
-		took, err := w.turn(ctx)
+		served, err := w.serveNext(ctx)
 		pause := w.cfg.Poll
 		if err != nil && ctx.Err() == nil {
 			w.log.Error("a lane could not be delivered", "error", err)
 			pause = time.Second
 		}
-		if (!took || err != nil) && !sleep(ctx, pause, w.wake) {
-			return
+		if !served || err != nil {
+			sleepUntil(ctx, pause, w.wake)
 		}
 	}
 }
 
-// turn serves one lane. It reports false when there was nothing to do.
-func (w *Worker) turn(ctx context.Context) (bool, error) {
-	var calm []deliveries.Kind
+// serveNext serves one lane. It reports false when there was nothing to do.
+func (w *Worker) serveNext(ctx context.Context) (bool, error) {
+	var allowedKinds []deliveries.Kind
 	for _, k := range kinds() {
-		switch may, number := w.breakers[k].ask(time.Now()); may {
-		case open:
-			calm = append(calm, k)
-		case probe:
-			took, err := w.probe(ctx, k, number)
-			if took || err != nil {
-				return took, err
+		permit, ok := w.breakers[k].Acquire()
+		switch {
+		case !ok:
+		case permit.Probe():
+			if served, err := w.probe(ctx, k, permit); served || err != nil {
+				return served, err
 			}
+		default:
+			allowedKinds = append(allowedKinds, k)
 		}
 	}
-	if len(calm) == 0 {
+	if len(allowedKinds) == 0 {
 		return false, nil
 	}
-	// What fails alone may take its whole timeout each time: it never gets more than half of the workers.
-	few := int(w.alone.Load()) >= max(1, w.cfg.Workers/2)
-	return w.serve(ctx, deliveries.TakeQuery{Kinds: calm, Limit: w.cfg.BatchLimit, InOrderOnly: few})
+	// A delivery in a retry lane may take its whole timeout each time: retry lanes get at most half of the
+	// workers.
+	isolatedSlotsBusy := int(w.isolatedWorkers.Load()) >= max(1, w.cfg.Workers/2)
+	return w.serve(ctx, deliveries.LeaseQuery{
+		Kinds: allowedKinds, Limit: w.cfg.BatchLimit, SkipRetryLanes: isolatedSlotsBusy,
+	})
 }
 
-// probe tries an engine that failed with one delivery, preferably one that did not fail alone before.
-func (w *Worker) probe(ctx context.Context, k deliveries.Kind, number int) (bool, error) {
-	defer w.breakers[k].pardon(number)
-	q := deliveries.TakeQuery{Kinds: []deliveries.Kind{k}, Limit: 1, InOrderOnly: true}
-	took, err := w.serve(ctx, q)
-	if took || err != nil {
-		return took, err
+// probe tries an engine that failed with a single delivery, preferably not one from a retry lane.
+func (w *Worker) probe(ctx context.Context, k deliveries.Kind, permit breaker.Permit) (bool, error) {
+	defer permit.Release()
+	q := deliveries.LeaseQuery{Kinds: []deliveries.Kind{k}, Limit: 1, SkipRetryLanes: true}
+	if served, err := w.serve(ctx, q); served || err != nil {
+		return served, err
 	}
-	q.InOrderOnly = false
+	q.SkipRetryLanes = false
 	return w.serve(ctx, q)
 }
 
-func (w *Worker) serve(ctx context.Context, q deliveries.TakeQuery) (bool, error) {
+func (w *Worker) serve(ctx context.Context, q deliveries.LeaseQuery) (bool, error) {
 	q.RelayID, q.Credential = w.cfg.RelayID, w.cfg.Engine.Credential()
-	q.MaxBytes, q.Lease, q.DecisionWait = w.cfg.BatchBytes, w.cfg.Lease, w.cfg.DecisionWait
-	ends, seen := time.Now().Add(w.cfg.Lease), w.refusals.Load()
+	q.MaxBytes, q.TTL, q.DecisionWait = w.cfg.BatchBytes, w.cfg.Lease, w.cfg.DecisionWait
+	leaseEnds, refusals := time.Now().Add(w.cfg.Lease), w.refusals.Load()
 	var lease *deliveries.Lease
-	err := w.withTimeout(context.WithoutCancel(ctx), func(ctx context.Context) (err error) { // a stop amid the COMMIT would leave a lease that nobody has
-		lease, err = w.cfg.Store.Take(ctx, q)
+	// A stop must not interrupt the COMMIT: the lane would stay leased with no worker on it.
+	err := w.withTimeout(context.WithoutCancel(ctx), func(ctx context.Context) (err error) {
+		lease, err = w.cfg.Store.Lease(ctx, q)
 		return err
 	})
 	if errors.Is(err, deliveries.ErrBlocked) {
@@ -82,37 +89,40 @@ func (w *Worker) serve(ctx context.Context, q deliveries.TakeQuery) (bool, error
 	if err != nil || lease == nil {
 		return false, err
 	}
-	if lease.Alone {
-		w.alone.Add(1)
-		defer w.alone.Add(-1)
+	if lease.Isolated {
+		w.isolatedWorkers.Add(1)
+		defer w.isolatedWorkers.Add(-1)
 	}
-	crashpoint.Hit(crashpoint.DeliverLeased)
-	s := &session{w: w, lease: lease, ends: ends, seen: seen}
+	failpoint.Hit(failpoint.DeliverLeased)
+	s := &session{w: w, lease: lease, leaseEnds: leaseEnds, refusalsAtLease: refusals}
 	s.run(ctx)
-	return true, w.settle(ctx, lease, time.Since(ends.Add(-w.cfg.Lease)), s.settlement())
+	return true, w.complete(ctx, lease, time.Since(leaseEnds.Add(-w.cfg.Lease)), s.completion())
 }
 
-// settle ends the lease, also when the worker is being stopped.
-func (w *Worker) settle(ctx context.Context, l *deliveries.Lease, took time.Duration, st deliveries.Settlement) error {
+// complete ends the lease, even while the worker stops.
+func (w *Worker) complete(
+	ctx context.Context, l *deliveries.Lease, took time.Duration, c deliveries.Completion,
+) error {
 	ctx = context.WithoutCancel(ctx)
 	var err error
-	for try := range settleTries {
-		if try > 0 {
-			sleep(ctx, time.Duration(try)*200*time.Millisecond, nil)
+	for attempt := range completeAttempts {
+		if attempt > 0 {
+			_ = backoff.Sleep(ctx, time.Duration(attempt)*200*time.Millisecond)
 		}
-		var done deliveries.Settled
+		var done deliveries.Completed
 		err = w.withTimeout(ctx, func(ctx context.Context) (err error) {
-			done, err = w.cfg.Store.Settle(ctx, l, st)
+			done, err = w.cfg.Store.Complete(ctx, l, c)
 			return err
 		})
 		if err == nil {
-			crashpoint.Hit(crashpoint.DeliverSettled)
-			w.metrics.settled(l, took, st, done)
+			failpoint.Hit(failpoint.DeliverSettled)
+			w.metrics.completed(l, took, c, done)
 			return nil
 		}
-		if errors.Is(err, deliveries.ErrFenced) {
+		if errors.Is(err, deliveries.ErrLeaseLost) {
 			w.metrics.fenced.Inc()
-			w.log.Warn("a lease was lost before it was settled", "connection_id", l.ConnectionID, "kind", l.Kind.String())
+			w.log.Warn("a lease expired before it was completed",
+				"connection_id", l.ConnectionID, "kind", l.Kind.String())
 			return nil
 		}
 	}

@@ -11,14 +11,15 @@ import (
 	"storefront.internal/shared/deliveries"
 )
 
-func fates(s deliveries.Settlement) string {
+func statuses(s deliveries.Completion) string {
 	text := ""
 	for _, o := range s.Outcomes {
-		text += map[deliveries.Fate]string{deliveries.Delivered: "d", deliveries.Died: "x", deliveries.Failed: "f"}[o.Fate]
+		text += map[deliveries.OutcomeStatus]string{deliveries.Delivered: "d", deliveries.DeadLettered: "x",
+			deliveries.Failed: "f"}[o.Status]
 		if o.Unconfirmed {
 			text += "?"
 		}
-		if o.Aside {
+		if o.Isolate {
 			text += "!"
 		}
 	}
@@ -39,13 +40,13 @@ func TestBisect(t *testing.T) {
 			return takes(ctx, bodies)
 		})
 		play(t, store, engine, time.Second)
-		if len(store.settled) != 1 || fates(store.settled[0]) != "ddxddxd" {
-			t.Fatalf("settled %+v", store.settled)
+		if len(store.completed) != 1 || statuses(store.completed[0]) != "ddxddxd" {
+			t.Fatalf("completed %+v", store.completed)
 		}
 		order := ""
-		for _, o := range store.settled[0].Outcomes {
+		for _, o := range store.completed[0].Outcomes {
 			order += string(rune('0' + o.Seq))
-			if o.Fate == deliveries.Died && o.Reason != "http_422" {
+			if o.Status == deliveries.DeadLettered && o.Reason != "http_422" {
 				t.Errorf("reason %q", o.Reason)
 			}
 		}
@@ -59,28 +60,40 @@ func TestMixedResults(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &fakeStore{leases: []*deliveries.Lease{lease("abcd")}}
-		engine := &script{replies: []func(context.Context, [][]byte) Reply{func(context.Context, [][]byte) Reply {
-			return Reply{Sent: Answered, Status: 200, Results: []Result{{Status: Created}, {Status: Rejected, Reason: "odd"}, {}, {Status: Exists}}}
-		}}}
-		play(t, store, engine, time.Second)
-		if got := fates(store.settled[0]); got != "dxf?d" {
-			t.Errorf("fates %s", got)
+		engine := &script{
+			replies: []func(context.Context, [][]byte) Reply{func(context.Context, [][]byte) Reply {
+				return Reply{
+					Transmission: Answered,
+					Status:       200,
+					Results: []Result{
+						{Status: Created},
+						{Status: Rejected, Reason: "odd"},
+						{},
+						{Status: Exists},
+					},
+				}
+			}},
 		}
-		if r := store.settled[0].Outcomes[1].Reason; r != "rejected: odd" {
+		play(t, store, engine, time.Second)
+		if got := statuses(store.completed[0]); got != "dxf?d" {
+			t.Errorf("statuses %s", got)
+		}
+		if r := store.completed[0].Outcomes[1].Reason; r != "rejected: odd" {
 			t.Errorf("reason %q", r)
 		}
 	})
 }
 
-// TestUnauthorized: nothing loses an attempt, and nothing more is sent.
+// TestUnauthorized: after a 401 no delivery loses an attempt, and no request follows.
 func TestUnauthorized(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &fakeStore{leases: []*deliveries.Lease{lease("ab"), lease("cd")}}
 		engine := &script{replies: []func(context.Context, [][]byte) Reply{says(401)}}
 		play(t, store, engine, time.Hour)
-		if len(engine.sent) != 1 || len(store.settled) != 1 || fates(store.settled[0]) != "" || !slices.Equal(store.calls, []string{"block"}) {
-			t.Errorf("sent %v, settled %v, calls %v", engine.sent, store.settled, store.calls)
+		if len(engine.sent) != 1 || len(store.completed) != 1 || statuses(store.completed[0]) != "" ||
+			!slices.Equal(store.calls, []string{"block"}) {
+			t.Errorf("sent %v, completed %v, calls %v", engine.sent, store.completed, store.calls)
 		}
 	})
 }
@@ -106,8 +119,8 @@ func TestProbeOfACredential(t *testing.T) {
 	f(notSent, "reprobe")
 }
 
-// TestProbeIsNotLost: a late 401 to a request from before keeps other leases from being sent, and not the probe; a probe that was
-// not sent may go again at once.
+// TestProbeIsNotLost: a late 401 to an older request keeps other leases from being sent, but not the probe; a
+// probe that was not sent may go again at once.
 func TestProbeIsNotLost(t *testing.T) {
 	t.Parallel()
 	f := func(probe, late, stopped bool, sent int, calls ...string) {
@@ -117,7 +130,12 @@ func TestProbeIsNotLost(t *testing.T) {
 			w := New(Config{Store: store, Engine: engine, RelayID: "r"})
 			l := lease("a")
 			l.Probe = probe
-			s := &session{w: w, lease: l, ends: time.Now().Add(w.cfg.Lease), seen: w.refusals.Load()}
+			s := &session{
+				w:               w,
+				lease:           l,
+				leaseEnds:       time.Now().Add(w.cfg.Lease),
+				refusalsAtLease: w.refusals.Load(),
+			}
 			if late {
 				w.refusals.Add(1)
 			}
@@ -140,8 +158,9 @@ func TestProbeIsNotLost(t *testing.T) {
 	f(false, false, true, 0)
 }
 
-// TestSecondFailure: what may be one delivery's doing goes aside with its second failure, what is the engine's does not.
-func TestSecondFailure(t *testing.T) {
+// TestSecondFailureIsolates: the second failure that a delivery may have caused moves it to the retry lane; a
+// failure of the engine does not.
+func TestSecondFailureIsolates(t *testing.T) {
 	t.Parallel()
 	f := func(reply func(context.Context, [][]byte) Reply, attempts int, want string) {
 		t.Helper()
@@ -152,11 +171,11 @@ func TestSecondFailure(t *testing.T) {
 			}
 			store := &fakeStore{leases: []*deliveries.Lease{l}}
 			play(t, store, &script{replies: []func(context.Context, [][]byte) Reply{reply}}, time.Second)
-			if got := fates(store.settled[0]); got != want {
+			if got := statuses(store.completed[0]); got != want {
 				t.Errorf("after %d: %s, want %s", attempts, got, want)
 			}
-			if rests := store.settled[0].Rest > 0; rests != (want == "ff" || want == "f?f?") {
-				t.Errorf("the lane rests %v", store.settled[0].Rest)
+			if waits := store.completed[0].LaneDelay > 0; waits != (want == "ff" || want == "f?f?") {
+				t.Errorf("the lane waits %v", store.completed[0].LaneDelay)
 			}
 		})
 	}
@@ -171,22 +190,26 @@ func TestSecondFailure(t *testing.T) {
 	f(notSent, 5, "ff")
 }
 
-// TestAloneEachInItsOwnRequest stops at the first that fails and leaves the rest as it was.
-func TestAloneEachInItsOwnRequest(t *testing.T) {
+// TestIsolatedEntriesGoOneByOne: each entry of a retry lane has its own request; after the first failure the
+// others return unchanged.
+func TestIsolatedEntriesGoOneByOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := lease("abcd")
-		l.Alone = true
+		l.Isolated = true
 		store := &fakeStore{leases: []*deliveries.Lease{l}}
-		engine := &script{replies: []func(context.Context, [][]byte) Reply{takes, says(400), says(500), takes}}
+		engine := &script{
+			replies: []func(context.Context, [][]byte) Reply{takes, says(400), says(500), takes},
+		}
 		play(t, store, engine, time.Second)
-		if !slices.Equal(engine.sent, []string{"a", "b", "c"}) || fates(store.settled[0]) != "dxf!" {
-			t.Errorf("sent %v, settled %s", engine.sent, fates(store.settled[0]))
+		if !slices.Equal(engine.sent, []string{"a", "b", "c"}) || statuses(store.completed[0]) != "dxf!" {
+			t.Errorf("sent %v, completed %s", engine.sent, statuses(store.completed[0]))
 		}
 	})
 }
 
-// TestOutage: a failing engine gets three batches, then one delivery at a time, ever more rarely; then everything.
+// TestOutage: a failing engine gets three batches, then one delivery at a time, at growing intervals; then
+// everything.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -220,47 +243,52 @@ func TestRetryAfterHoldsTheEngine(t *testing.T) {
 		store := &fakeStore{leases: []*deliveries.Lease{lease("a"), lease("b")}}
 		engine := &script{replies: []func(context.Context, [][]byte) Reply{
 			func(context.Context, [][]byte) Reply {
-				return Reply{Sent: Answered, Status: 429, RetryAfter: time.Minute}
+				return Reply{Transmission: Answered, Status: 429, RetryAfter: time.Minute}
 			}, takes,
 		}}
 		play(t, store, engine, 2*time.Minute)
 		if len(engine.at) != 2 || engine.at[1].Sub(engine.at[0]) < time.Minute {
 			t.Errorf("sent at %v", engine.at)
 		}
-		if store.settled[0].Rest != time.Minute {
-			t.Errorf("the lane rests %v", store.settled[0].Rest)
+		if store.completed[0].LaneDelay != time.Minute {
+			t.Errorf("the lane waits %v", store.completed[0].LaneDelay)
 		}
 	})
 }
 
-// TestStop: a request under way gets the grace, is then unconfirmed, and its lane is given back.
+// TestStop: a request under way gets the grace period and is then unconfirmed, and its lane is released.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &fakeStore{leases: []*deliveries.Lease{lease("ab")}}
-		engine := &script{replies: []func(context.Context, [][]byte) Reply{func(ctx context.Context, _ [][]byte) Reply {
-			<-ctx.Done()
-			return Reply{Err: ctx.Err()}
-		}}}
+		engine := &script{
+			replies: []func(context.Context, [][]byte) Reply{func(ctx context.Context, _ [][]byte) Reply {
+				<-ctx.Done()
+				return Reply{Err: ctx.Err()}
+			}},
+		}
 		began := time.Now()
 		play(t, store, engine, time.Second)
 		if took := time.Since(began); took != 6*time.Second {
 			t.Errorf("stopped after %v, want the second and the grace of five", took)
 		}
-		if len(store.settled) != 1 || fates(store.settled[0]) != "f?f?" {
-			t.Errorf("settled %+v", store.settled)
+		if len(store.completed) != 1 || statuses(store.completed[0]) != "f?f?" {
+			t.Errorf("completed %+v", store.completed)
 		}
 	})
 }
 
-func TestSettleIsRepeated(t *testing.T) {
+func TestCompleteIsRepeated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := &fakeStore{leases: []*deliveries.Lease{lease("a")}, settleErr: []error{errors.New("cut"), nil}}
+		store := &fakeStore{
+			leases:      []*deliveries.Lease{lease("a")},
+			completeErr: []error{errors.New("cut"), nil},
+		}
 		engine := &script{replies: []func(context.Context, [][]byte) Reply{takes}}
 		play(t, store, engine, time.Minute)
-		if len(engine.sent) != 1 || len(store.settled) != 1 {
-			t.Errorf("sent %v, settled %d times", engine.sent, len(store.settled))
+		if len(engine.sent) != 1 || len(store.completed) != 1 {
+			t.Errorf("sent %v, completed %d times", engine.sent, len(store.completed))
 		}
 	})
 }
@@ -279,13 +307,22 @@ func TestDisabled(t *testing.T) {
 	})
 }
 
-// TestNudge: a nudge folds at once and wakes a worker that sleeps.
+// TestNudge: a nudge folds deltas at once and wakes an idle worker.
 func TestNudge(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &fakeStore{}
 		engine := &script{replies: []func(context.Context, [][]byte) Reply{takes}}
-		w := New(Config{Store: store, Engine: engine, RelayID: "r", Workers: 2, Poll: time.Hour, Compact: time.Hour})
+		w := New(
+			Config{
+				Store:   store,
+				Engine:  engine,
+				RelayID: "r",
+				Workers: 2,
+				Poll:    time.Hour,
+				Compact: time.Hour,
+			},
+		)
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan struct{})
 		go func() { defer close(done); _ = w.Run(ctx) }()

@@ -11,25 +11,27 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	"storefront.internal/engine-relay/internal/deliver"
-	"storefront.internal/shared/crashpoint"
+	"storefront.internal/shared/backoff"
 	"storefront.internal/shared/deliveries"
+	"storefront.internal/shared/failpoint"
 	"storefront.internal/shared/tracing"
 )
 
-// maxAnswer is the most of an answer that is read.
-const maxAnswer = 1 << 20
+const (
+	maxAnswer     = 1 << 20        // bytes of an answer; a longer one counts as unreadable
+	maxRetryAfter = 24 * time.Hour // a longer Retry-After is cut to this
+)
 
 // Config names the engine.
 type Config struct {
 	URL     string // base, http or https
-	Token   string // bearer; sent as it is
+	Token   string // bearer token
 	Timeout time.Duration
-	Conns   int // most connections that are kept idle; about the number of workers
+	Conns   int // idle connections that are kept; about the number of workers
 }
 
 // Client sends to one engine with one credential.
@@ -41,19 +43,21 @@ type Client struct {
 	credential deliveries.Credential
 }
 
-// New returns a client, or says what is wrong with the URL.
+// New returns a client, or an error about the URL.
 func New(cfg Config) (*Client, error) {
 	u, err := url.Parse(cfg.URL)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil ||
+		u.RawQuery != "" || u.Fragment != "" {
 		return nil, errors.New("the engine's URL must be http(s)://host[:port][/path]")
 	}
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 10 * time.Second
 	}
+	dialer := net.Dialer{Timeout: min(cfg.Timeout, 3*time.Second)}
 	return &Client{
 		http: &http.Client{
 			Transport: &http.Transport{
-				DialContext:            dialCounted((&net.Dialer{Timeout: min(cfg.Timeout, 3*time.Second)}).DialContext),
+				DialContext:            dialCounted(dialer.DialContext),
 				TLSHandshakeTimeout:    cfg.Timeout,
 				MaxIdleConnsPerHost:    max(cfg.Conns, 2),
 				IdleConnTimeout:        30 * time.Second,
@@ -72,28 +76,31 @@ func New(cfg Config) (*Client, error) {
 // Credential is the SHA-256 of the bearer token.
 func (c *Client) Credential() deliveries.Credential { return c.credential }
 
-// Close ends idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Send posts the bodies as one request of the kind's call, within the client's timeout.
 func (c *Client) Send(ctx context.Context, kind deliveries.Kind, bodies [][]byte) deliver.Reply {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	way := &way{}
-	ctx = httptrace.WithClientTrace(ctx, way.trace())
+	tracker := &sendTracker{}
+	ctx = httptrace.WithClientTrace(ctx, tracker.trace())
 	req, err := c.request(ctx, kind, bodies)
 	if err != nil {
-		return deliver.Reply{Sent: deliver.NotSent, Err: err}
+		return deliver.Reply{Transmission: deliver.NotSent, Err: err}
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		if way.sentNothing(ctx) {
-			return deliver.Reply{Sent: deliver.NotSent, Err: redact(err)}
+		if tracker.sentNothing(ctx) {
+			return deliver.Reply{Transmission: deliver.NotSent, Err: redact(err)}
 		}
-		return deliver.Reply{Sent: deliver.Unanswered, Err: redact(err)}
+		return deliver.Reply{Transmission: deliver.Unanswered, Err: redact(err)}
 	}
 	defer res.Body.Close()
-	reply := deliver.Reply{Sent: deliver.Answered, Status: res.StatusCode, RetryAfter: retryAfter(res.Header.Get("Retry-After"), time.Now())}
+	reply := deliver.Reply{
+		Transmission: deliver.Answered, Status: res.StatusCode,
+		RetryAfter: backoff.RetryAfter(res.Header.Get("Retry-After"), time.Now(), maxRetryAfter),
+	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	switch {
 	case kind != deliveries.Interaction || res.StatusCode != http.StatusOK:
@@ -127,7 +134,8 @@ func (c *Client) request(ctx context.Context, kind deliveries.Kind, bodies [][]b
 		}
 		whole = append(whole, b...)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+path, bytes.NewReader(append(whole, tail...)))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+path,
+		bytes.NewReader(append(whole, tail...)))
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +149,7 @@ func (c *Client) request(ctx context.Context, kind deliveries.Kind, bodies [][]b
 	return req, nil
 }
 
-// redact keeps the engine's address, which may hold a secret path, out of logs.
+// redact removes the engine's address, which may have a secret path, from an error for the log.
 func redact(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -150,51 +158,39 @@ func redact(err error) error {
 	return err
 }
 
-// retryAfter reads seconds or a date; anything else is none.
-func retryAfter(text string, now time.Time) time.Duration {
-	text = strings.TrimSpace(text)
-	if n, err := strconv.ParseUint(text, 10, 32); err == nil {
-		return time.Duration(n) * time.Second
-	}
-	if at, err := http.ParseTime(text); err == nil {
-		return max(0, at.Sub(now))
-	}
-	return 0
+// sendTracker records whether any byte of a request was written.
+type sendTracker struct {
+	conns     []*countedConn
+	start     []int64
+	untracked bool // a connection without a counter was used
 }
 
-// way watches whether a request left.
-type way struct {
-	conns []*countedConn
-	start []int64
-	blind bool // a connection that is not counted was used
-}
-
-func (w *way) trace() *httptrace.ClientTrace {
+func (t *sendTracker) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GotConn: func(info httptrace.GotConnInfo) {
 			c, ok := counted(info.Conn)
 			if !ok {
-				w.blind = true
+				t.untracked = true
 				return
 			}
-			w.conns, w.start = append(w.conns, c), append(w.start, c.written.Load())
+			t.conns, t.start = append(t.conns, c), append(t.start, c.written.Load())
 		},
 		WroteRequest: func(info httptrace.WroteRequestInfo) {
 			if info.Err == nil {
-				crashpoint.Hit(crashpoint.DeliverSent)
+				failpoint.Hit(failpoint.DeliverSent)
 			}
 		},
 	}
 }
 
-// sentNothing is true only when it is sure: no connection was had, or none of them carried a byte since. After the
-// context's end the transport may be writing still, so then nothing is sure.
-func (w *way) sentNothing(ctx context.Context) bool {
-	if w.blind || len(w.conns) > 0 && ctx.Err() != nil {
+// sentNothing is true only when it is certain: there was no connection, or no connection wrote a byte since.
+// After ctx has ended the transport may still be writing, so nothing is certain.
+func (t *sendTracker) sentNothing(ctx context.Context) bool {
+	if t.untracked || len(t.conns) > 0 && ctx.Err() != nil {
 		return false
 	}
-	for i, c := range w.conns {
-		if c.written.Load() != w.start[i] {
+	for i, c := range t.conns {
+		if c.written.Load() != t.start[i] {
 			return false
 		}
 	}

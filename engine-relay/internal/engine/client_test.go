@@ -32,9 +32,10 @@ func client(t *testing.T, url string, timeout time.Duration) *engine.Client {
 	return c
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNewRejects(t *testing.T) {
 	t.Parallel()
-	for _, u := range []string{"", "engine:80", "ftp://engine", "http://", "http://user@engine", "http://engine?x=1", "http://engine#x", "http://%zz"} {
+	for _, u := range []string{"", "engine:80", "ftp://engine", "http://", "http://user@engine",
+		"http://engine?x=1", "http://engine#x", "http://%zz"} {
 		if _, err := engine.New(engine.Config{URL: u}); err == nil {
 			t.Errorf("%q was taken", u)
 		}
@@ -65,27 +66,76 @@ func TestAnswers(t *testing.T) {
 		return func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }
 	}
 	answered := func(code int, results ...deliver.Result) deliver.Reply {
-		return deliver.Reply{Sent: deliver.Answered, Status: code, Results: results}
+		return deliver.Reply{Transmission: deliver.Answered, Status: code, Results: results}
 	}
 	for _, code := range []int{202, 204, 301, 307, 400, 401, 403, 404, 409, 413, 422, 500, 503} {
 		f(fmt.Sprint(code), status(code, "Location", "/elsewhere"), deliveries.Interaction, answered(code))
 		f(fmt.Sprint(code), status(code, "Location", "/elsewhere"), deliveries.Envelope, answered(code))
 	}
-	f("retry-after", status(429, "Retry-After", "7"), deliveries.Interaction, deliver.Reply{Sent: deliver.Answered, Status: 429, RetryAfter: 7 * time.Second})
+	f(
+		"retry-after",
+		status(429, "Retry-After", "7"),
+		deliveries.Interaction,
+		deliver.Reply{Transmission: deliver.Answered, Status: 429, RetryAfter: 7 * time.Second},
+	)
 	f("no retry-after", status(429, "Retry-After", "soon"), deliveries.Interaction, answered(429))
 
-	created, exists, rejected := deliver.Result{Status: deliver.Created}, deliver.Result{Status: deliver.Exists}, deliver.Result{Status: deliver.Rejected, Reason: "no"}
-	f("results", says(`{"results":[{"index":1,"status":"rejected","reason":"no"},{"index":0,"status":"created"}]}`), deliveries.Interaction, answered(200, created, rejected))
-	f("short", says(`{"results":[{"index":1,"status":"exists"}]}`), deliveries.Interaction, answered(200, deliver.Result{}, exists))
-	f("long", says(`{"results":[{"index":0,"status":"created"},{"index":1,"status":"exists"},{"index":2,"status":"created"},{"index":-1,"status":"created"}]}`), deliveries.Interaction, answered(200, created, exists))
-	f("unknown status", says(`{"results":[{"index":0,"status":"queued"},{"index":1,"status":"created"}]}`), deliveries.Interaction, answered(200, deliver.Result{}, created))
-	f("contradiction", says(`{"results":[{"index":0,"status":"created"},{"index":0,"status":"rejected"},{"index":1,"status":"created"},{"index":1,"status":"created"}]}`), deliveries.Interaction, answered(200, deliver.Result{}, created))
-	f("no index", says(`{"results":[{"status":"created"}]}`), deliveries.Interaction, answered(200, deliver.Result{}, deliver.Result{}))
+	created, exists, rejected := deliver.Result{
+		Status: deliver.Created,
+	}, deliver.Result{
+		Status: deliver.Exists,
+	}, deliver.Result{
+		Status: deliver.Rejected,
+		Reason: "no",
+	}
+	f(
+		"results",
+		says(`{"results":[{"index":1,"status":"rejected","reason":"no"},{"index":0,"status":"created"}]}`),
+		deliveries.Interaction,
+		answered(200, created, rejected),
+	)
+	f(
+		"short",
+		says(`{"results":[{"index":1,"status":"exists"}]}`),
+		deliveries.Interaction,
+		answered(200, deliver.Result{}, exists),
+	)
+	f(
+		"long",
+		says(
+			`{"results":[{"index":0,"status":"created"},{"index":1,"status":"exists"},{"index":2,"status":"created"},{"index":-1,"status":"created"}]}`,
+		),
+		deliveries.Interaction,
+		answered(200, created, exists),
+	)
+	f(
+		"unknown status",
+		says(`{"results":[{"index":0,"status":"queued"},{"index":1,"status":"created"}]}`),
+		deliveries.Interaction,
+		answered(200, deliver.Result{}, created),
+	)
+	f(
+		"contradiction",
+		says(
+			`{"results":[{"index":0,"status":"created"},{"index":0,"status":"rejected"},{"index":1,"status":"created"},{"index":1,"status":"created"}]}`,
+		),
+		deliveries.Interaction,
+		answered(200, deliver.Result{}, created),
+	)
+	f(
+		"no index",
+		says(`{"results":[{"status":"created"}]}`),
+		deliveries.Interaction,
+		answered(200, deliver.Result{}, deliver.Result{}),
+	)
 	for _, garbage := range []string{"", "OK", `{"results":[{"index":0,"status":"cre`, `{"results":[]} x`, `<html>`, `[]`, `{"results":{}}`} {
 		f("garbage "+garbage, says(garbage), deliveries.Interaction, answered(200))
 	}
 	f("endless", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, `{"results":[{"index":0,"status":"created","reason":"`+strings.Repeat("x", 1<<20)+`"}]}`)
+		fmt.Fprint(
+			w,
+			`{"results":[{"index":0,"status":"created","reason":"`+strings.Repeat("x", 1<<20)+`"}]}`,
+		)
 	}, deliveries.Interaction, answered(200))
 }
 
@@ -94,7 +144,13 @@ func TestRequest(t *testing.T) {
 	var path, auth, media, body string
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
-		path, auth, media, body = r.Method+" "+r.URL.Path, r.Header.Get("Authorization"), r.Header.Get("Content-Type"), string(b)
+		path, auth, media, body = r.Method+" "+r.URL.Path, r.Header.Get(
+			"Authorization",
+		), r.Header.Get(
+			"Content-Type",
+		), string(
+			b,
+		)
 		w.WriteHeader(http.StatusAccepted)
 	}))
 	defer srv.Close()
@@ -105,7 +161,8 @@ func TestRequest(t *testing.T) {
 	f := func(kind deliveries.Kind, wantPath, wantMedia, wantBody string) {
 		t.Helper()
 		c.Send(context.Background(), kind, raw(`{"a": 1 }`, `{"b":2}`))
-		if path != "POST /engine"+wantPath || auth != "Bearer secret" || media != wantMedia || body != wantBody {
+		if path != "POST /engine"+wantPath || auth != "Bearer secret" || media != wantMedia ||
+			body != wantBody {
 			t.Errorf("%s, %s, %s, %s", path, auth, media, body)
 		}
 	}
@@ -114,7 +171,9 @@ func TestRequest(t *testing.T) {
 }
 
 func TestProxyOfTheEnvironmentIsIgnored(t *testing.T) {
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) }))
+	srv := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) }),
+	)
 	defer srv.Close()
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	t.Setenv("http_proxy", "http://127.0.0.1:1")
@@ -157,13 +216,17 @@ func swallow(c net.Conn) bool {
 	return err == nil
 }
 
-// TestSentOrNot: only what surely did not leave is NotSent.
+// TestSentOrNot: only what certainly did not leave is NotSent.
 func TestSentOrNot(t *testing.T) {
 	t.Parallel()
-	f := func(name, url string, want deliver.Sent) {
+	f := func(name, url string, want deliver.Transmission) {
 		t.Helper()
-		reply := client(t, url, 300*time.Millisecond).Send(context.Background(), deliveries.Interaction, raw(`{}`))
-		if reply.Sent != want || reply.Err == nil && want != deliver.Answered {
+		reply := client(
+			t,
+			url,
+			300*time.Millisecond,
+		).Send(context.Background(), deliveries.Interaction, raw(`{}`))
+		if reply.Transmission != want || reply.Err == nil && want != deliver.Answered {
 			t.Errorf("%s: %+v, want %v", name, reply, want)
 		}
 	}
@@ -175,26 +238,40 @@ func TestSentOrNot(t *testing.T) {
 	ln.Close()
 	f("refused connection", gone, deliver.NotSent)
 	f("no such host", "http://engine.invalid", deliver.NotSent)
-	f("accept, then hang", listen(t, func(c net.Conn) { swallow(c); _, _ = io.Copy(io.Discard, c) }), deliver.Unanswered)
+	f(
+		"accept, then hang",
+		listen(t, func(c net.Conn) { swallow(c); _, _ = io.Copy(io.Discard, c) }),
+		deliver.Unanswered,
+	)
 	f("close after the request", listen(t, func(c net.Conn) { swallow(c) }), deliver.Unanswered)
 	f("reset after the request", listen(t, func(c net.Conn) {
 		swallow(c)
 		_ = c.(*net.TCPConn).SetLinger(0)
 	}), deliver.Unanswered)
-	f("half an answer", listen(t, func(c net.Conn) { swallow(c); fmt.Fprint(c, "HTTP/1.1 20") }), deliver.Unanswered)
-	f("no HTTP", listen(t, func(c net.Conn) { swallow(c); fmt.Fprint(c, "220 smtp\r\n\r\n") }), deliver.Unanswered)
+	f(
+		"half an answer",
+		listen(t, func(c net.Conn) { swallow(c); fmt.Fprint(c, "HTTP/1.1 20") }),
+		deliver.Unanswered,
+	)
+	f(
+		"no HTTP",
+		listen(t, func(c net.Conn) { swallow(c); fmt.Fprint(c, "220 smtp\r\n\r\n") }),
+		deliver.Unanswered,
+	)
 
 	cut := listen(t, func(c net.Conn) {
 		swallow(c)
 		fmt.Fprint(c, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"results\":[")
 	})
 	reply := client(t, cut, time.Second).Send(context.Background(), deliveries.Interaction, raw(`{}`))
-	if reply.Sent != deliver.Answered || reply.Status != 200 || reply.Results != nil || reply.Err == nil {
+	if reply.Transmission != deliver.Answered || reply.Status != 200 || reply.Results != nil ||
+		reply.Err == nil {
 		t.Errorf("cut answer: %+v", reply)
 	}
 }
 
-// TestStaleConnection: a kept connection that the engine closed carries nothing; the request goes over a new one.
+// TestStaleConnection: an idle connection that the engine closed carries no byte; the request goes over a new
+// one.
 func TestStaleConnection(t *testing.T) {
 	t.Parallel()
 	n := 0
@@ -207,7 +284,8 @@ func TestStaleConnection(t *testing.T) {
 	c := client(t, url, time.Second)
 	for i := range 5 {
 		reply := c.Send(context.Background(), deliveries.Envelope, raw(`{}`))
-		if reply.Sent == deliver.NotSent || reply.Sent == deliver.Answered && reply.Status != 202 {
+		if reply.Transmission == deliver.NotSent ||
+			reply.Transmission == deliver.Answered && reply.Status != 202 {
 			t.Errorf("%d: %+v", i, reply)
 		}
 	}

@@ -7,13 +7,13 @@ import (
 	"sync/atomic"
 )
 
-// countedConn counts the bytes that were given to the connection, those of failed writes included.
+// countedConn counts the bytes that were given to the connection, including those of failed writes.
 type countedConn struct {
 	net.Conn
 	written atomic.Int64
 }
 
-// Write counts before it writes: what may have left counts.
+// Write counts first, since a failed write may have sent a part.
 func (c *countedConn) Write(b []byte) (int, error) {
 	c.written.Add(int64(len(b)))
 	return c.Conn.Write(b)
@@ -31,7 +31,7 @@ func dialCounted(dial dialer) dialer {
 	}
 }
 
-// counted finds the counter of a connection, under TLS too.
+// counted finds the counter of a connection, also under TLS.
 func counted(c net.Conn) (*countedConn, bool) {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()

@@ -74,7 +74,8 @@ func TestRequestsFitTheDocument(t *testing.T) {
 		t.Errorf("observations: %v", err)
 	}
 	// The validation is one that can fail.
-	if send(deliveries.Interaction, `{"signal_id":"sig_1"}`) == nil || send(deliveries.Envelope, `{"specversion":"1.0"}`) == nil {
+	if send(deliveries.Interaction, `{"signal_id":"sig_1"}`) == nil ||
+		send(deliveries.Envelope, `{"specversion":"1.0"}`) == nil {
 		t.Error("the document takes anything")
 	}
 }
@@ -91,12 +92,14 @@ func validate(r routers.Router, req *http.Request) error {
 	}
 	return openapi3filter.ValidateRequest(req.Context(), &openapi3filter.RequestValidationInput{
 		Request: req, PathParams: params, Route: route,
-		Options: &openapi3filter.Options{AuthenticationFunc: func(context.Context, *openapi3filter.AuthenticationInput) error {
-			if req.Header.Get("Authorization") != "Bearer secret" {
-				return http.ErrNoCookie
-			}
-			return nil
-		}},
+		Options: &openapi3filter.Options{
+			AuthenticationFunc: func(context.Context, *openapi3filter.AuthenticationInput) error {
+				if req.Header.Get("Authorization") != "Bearer secret" {
+					return http.ErrNoCookie
+				}
+				return nil
+			},
+		},
 	})
 }
 

@@ -7,9 +7,9 @@ import (
 	"storefront.internal/engine-relay/internal/deliver"
 )
 
-// parseResults reads the answer to n interactions. A position that the answer leaves out, names twice with different
-// statuses, or gives a status that is none, is Untold; positions beyond n are passed over. What is no such answer at
-// all is an error.
+// parseResults reads the answer to n interactions. An index that is missing, that has two different statuses,
+// or whose status is unknown has NoResult. An index beyond n is ignored. Anything but a list of results is an
+// error.
 func parseResults(body []byte, n int) ([]deliver.Result, error) {
 	var answer struct {
 		Results []struct {
@@ -19,7 +19,7 @@ func parseResults(body []byte, n int) ([]deliver.Result, error) {
 		} `json:"results"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return nil, errors.New("the engine's answer is no list of results")
+		return nil, errors.New("the engine's answer is not a list of results")
 	}
 	results := make([]deliver.Result, n)
 	seen := make([]bool, n)
@@ -30,7 +30,7 @@ func parseResults(body []byte, n int) ([]deliver.Result, error) {
 		i := *r.Index
 		status := statusOf(r.Status)
 		if seen[i] && results[i].Status != status {
-			status = deliver.Untold
+			status = deliver.NoResult
 		}
 		seen[i] = true
 		results[i] = deliver.Result{Status: status, Reason: r.Reason}
@@ -47,6 +47,6 @@ func statusOf(s string) deliver.ResultStatus {
 	case "rejected":
 		return deliver.Rejected
 	default:
-		return deliver.Untold
+		return deliver.NoResult
 	}
 }

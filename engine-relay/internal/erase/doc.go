@@ -1,19 +1,20 @@
-// Package erase owns how the relay forgets shoppers (contract, section 3, E9): it takes up the requests that control
-// writes down, and takes a visitor, and whatever else identifies them, out of everything that lies stored.
+// Package erase owns the erasure of personal data in the relay's tables: it executes the requests that
+// control and the sink write into relay.erasures. A request is about a visitor, the buyer of an order, or all
+// visitors of a connection.
 //
-//	claim ─▶ outlast the sinks that have not seen the request ─▶ orders: whose visitors they name
-//	      ─▶ bodies that wait or are dead ─▶ Decisions ─▶ signals and the audit of their requests
-//	      ─▶ parked records ─▶ until nobody sends an older body ─▶ completed
+//	claim ─▶ wait for running sinks that have not seen the request ─▶ queued and dead-lettered bodies
+//	      ─▶ orders: request the erasure of their visitors ─▶ Decisions
+//	      ─▶ signals and the audit of their requests ─▶ parked records
+//	      ─▶ wait until no worker sends an older body ─▶ completed
 //
-// What is stored before, or was accepted before, the instant of the request is forgotten; what the same visitor does
-// later is not. Records that are still in Kafka are stripped by the sink, which knows the requests for ever.
+// An erasure covers what was stored before its instant, or accepted by the edge before it; later data of the
+// same visitor stays. The sink redacts records that are still in Kafka; it applies the requests for ever.
+// Signals, their counts and cart lines stay.
 //
-// Work is done in chunks, each a transaction, and each may be done again: a relay that dies is replaced when its claim
-// ends, by one that begins anew and finds what was done gone. Signals, their counts and cart lines stay.
+// The work is done in chunks of one transaction each, which may be repeated: when a relay ends, another
+// claims the request later, starts again and finds nothing where the first was done.
 //
-// To erase a shopper, an operator calls E9 with their visitor id. It is done when storefront_relay_erasures_pending is 0
-// again, or when the row of relay.erasures has its completed_at; a relay has to run, an engine has not. What the engine
-// was told is the engine's to forget, and the topics of Kafka forget with their retention.
-//
-// The package refuses to log or measure an id, and to know SQL.
+// An erasure is complete when storefront_relay_erasures_pending is 0 again, or when its row has completed_at.
+// That needs a running relay, but no engine. What the engine received is the engine's to erase; Kafka's
+// topics drop it by their retention. Logs and metrics hold no id of a visitor or an order.
 package erase

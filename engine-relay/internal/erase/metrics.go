@@ -8,17 +8,21 @@ type Metrics struct {
 	completed, failures prometheus.Counter
 }
 
-// NewMetrics registers them.
+// NewMetrics registers the metrics of erasures.
 func NewMetrics(r prometheus.Registerer) *Metrics {
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "storefront_relay_" + name, Help: help})
+	}
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "storefront_relay_" + name, Help: help})
+	}
 	m := &Metrics{
-		pending: prometheus.NewGauge(prometheus.GaugeOpts{Name: "storefront_relay_erasures_pending",
-			Help: "Erasures of shoppers that were asked for and are not completed."}),
-		oldest: prometheus.NewGauge(prometheus.GaugeOpts{Name: "storefront_relay_erasure_oldest_seconds",
-			Help: "Age of the oldest erasure that is not completed; 0 when there is none. Alert on an hour."}),
-		completed: prometheus.NewCounter(prometheus.CounterOpts{Name: "storefront_relay_erasures_completed_total",
-			Help: "Erasures that this relay completed."}),
-		failures: prometheus.NewCounter(prometheus.CounterOpts{Name: "storefront_relay_erasure_failures_total",
-			Help: "Attempts of erasures that failed and are tried again."}),
+		pending: gauge("erasures_pending", "Erasures that were requested and are not completed."),
+		oldest: gauge("erasure_oldest_seconds",
+			"Age of the oldest erasure that is not completed; 0 when there is none. Alert at an hour."),
+		completed: counter("erasures_completed_total", "Erasures that this relay completed."),
+		failures: counter("erasure_failures_total",
+			"Attempts to execute erasures that failed; they are tried again."),
 	}
 	r.MustRegister(m.pending, m.oldest, m.completed, m.failures)
 	return m

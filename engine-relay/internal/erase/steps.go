@@ -2,106 +2,109 @@ package erase
 
 import (
 	"context"
-	"errors"
 
-	"storefront.internal/engine-relay/internal/record"
+	"storefront.internal/engine-relay/internal/sink"
+	"storefront.internal/shared/backoff"
 	"storefront.internal/shared/deliveries"
 )
 
-// errLost says that another relay works on the requests now.
-var errLost = errors.New("the claim was lost")
-
-// queue takes the visitors out of what waits for the engine or died, and returns who may be sending what it was.
-func (e *Eraser) queue(ctx context.Context, w *Work) ([]deliveries.Sent, error) {
-	r := deliveries.Rewrite{ConnectionID: w.ConnectionID, Needles: w.needles(), Body: w.Erased().Body, Chunk: chunk}
-	mark, err := e.Queue.Mark(ctx, w.ConnectionID)
+// redactQueue redacts queued and dead-lettered bodies, and returns the leases that may still send older ones.
+func (e *Eraser) redactQueue(ctx context.Context, c *Claim) ([]deliveries.ActiveLease, error) {
+	r := deliveries.Redaction{
+		ConnectionID: c.ConnectionID, Patterns: c.patterns(), Body: c.Erasures().RedactBody, Chunk: chunk,
+	}
+	mark, err := e.Queue.HighWater(ctx, c.ConnectionID)
 	if err != nil {
 		return nil, err
 	}
-	passes := []func(context.Context, deliveries.Rewrite, deliveries.Place) (deliveries.Place, bool, error){
-		e.Queue.RewriteDead, e.Queue.RewriteWaiting,
-	}
-	for _, pass := range passes {
-		var at deliveries.Place
+	type step func(context.Context, deliveries.Redaction, deliveries.Cursor) (deliveries.Cursor, bool, error)
+	for _, redact := range []step{e.Queue.RedactDead, e.Queue.RedactWaiting} {
+		var at deliveries.Cursor
 		for more := true; more; {
-			if at, more, err = pass(ctx, r, at); err != nil {
+			if at, more, err = redact(ctx, r, at); err != nil {
 				return nil, err
 			}
-			if err := e.next(ctx, w); err != nil {
+			if err := e.renewClaim(ctx, c); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return e.Queue.RewriteRest(ctx, r, mark)
+	return e.Queue.RedactRemaining(ctx, r, mark)
 }
 
-// unsent returns when nobody has an older body in hand.
-func (e *Eraser) unsent(ctx context.Context, w *Work, sent []deliveries.Sent) error {
-	for len(sent) > 0 {
-		still, err := e.Queue.Sending(ctx, w.ConnectionID, sent)
-		if err != nil || !still {
+// awaitActiveLeases returns when no worker has an older body in memory.
+func (e *Eraser) awaitActiveLeases(ctx context.Context, c *Claim, leases []deliveries.ActiveLease) error {
+	for len(leases) > 0 {
+		active, err := e.Queue.AnyActive(ctx, c.ConnectionID, leases)
+		if err != nil || !active {
 			return err
 		}
-		sleep(ctx, pause)
-		if err := e.next(ctx, w); err != nil {
+		_ = backoff.Sleep(ctx, leaseInterval) // renewClaim reports the end of ctx
+		if err := e.renewClaim(ctx, c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// needles are what bodies hold that are to be looked at.
-func (w *Work) needles() [][]byte {
-	if !w.Everybody.IsZero() {
-		return [][]byte{record.VisitorMark()}
+// patterns select the bodies that may have something to redact.
+func (c *Claim) patterns() [][]byte {
+	if !c.WholeConnection.IsZero() {
+		return [][]byte{sink.VisitorPattern()}
 	}
 	var all [][]byte
-	for _, v := range w.Visitors {
+	for _, v := range c.Visitors {
 		all = append(all, []byte(v.ID))
 	}
-	for _, o := range w.Orders {
-		all = append(all, record.OrderMark(o.ID))
+	for _, o := range c.Orders {
+		all = append(all, sink.OrderPattern(o.ID))
 	}
 	return all
 }
 
-func (e *Eraser) buyers(ctx context.Context, w *Work) error {
-	if len(w.Orders) == 0 {
+func (e *Eraser) orders(ctx context.Context, c *Claim) error {
+	if len(c.Orders) == 0 {
 		return nil
 	}
-	return e.pages(ctx, w, e.Store.Buyers)
+	return pages(ctx, e, c, chunk, e.Store.EraseOrders)
 }
 
-func (e *Eraser) audits(ctx context.Context, w *Work) error {
-	if w.Everybody.IsZero() {
+func (e *Eraser) audits(ctx context.Context, c *Claim) error {
+	if c.WholeConnection.IsZero() {
 		return nil
 	}
-	return e.pages(ctx, w, e.Store.Audits)
+	return pages(ctx, e, c, chunk, e.Store.EraseAudits)
 }
 
-func (e *Eraser) decisions(ctx context.Context, w *Work) error {
-	return e.chunks(ctx, w, e.Store.Decisions)
+func (e *Eraser) parked(ctx context.Context, c *Claim) error {
+	return pages(ctx, e, c, parkedChunk, e.Store.EraseParked)
 }
 
-func (e *Eraser) signals(ctx context.Context, w *Work) error {
-	return e.chunks(ctx, w, e.Store.Signals)
+func (e *Eraser) decisions(ctx context.Context, c *Claim) error {
+	return e.untilNone(ctx, c, e.Store.EraseDecisions)
 }
 
-// chunks goes on until nothing is found: what is forgotten is not found again. Everybody and the visitors are two works, as
-// a visitor's erasure may reach further.
-func (e *Eraser) chunks(ctx context.Context, w *Work, do func(context.Context, *Work, int) (int, error)) error {
-	everybody := &Work{By: w.By, ConnectionID: w.ConnectionID, Everybody: w.Everybody}
-	visitors := &Work{By: w.By, ConnectionID: w.ConnectionID, Visitors: w.Visitors}
-	for _, part := range []*Work{everybody, visitors} {
-		for !part.Everybody.IsZero() || len(part.Visitors) > 0 {
-			found, err := do(ctx, part, chunk)
+func (e *Eraser) signals(ctx context.Context, c *Claim) error {
+	return e.untilNone(ctx, c, e.Store.EraseSignals)
+}
+
+// untilNone erases chunks until none is found. The whole connection and the visitors are done separately,
+// since the instant of a visitor's request may be the later one.
+func (e *Eraser) untilNone(
+	ctx context.Context, c *Claim, erase func(context.Context, *Claim, int) (int, error),
+) error {
+	connection := &Claim{By: c.By, ConnectionID: c.ConnectionID, WholeConnection: c.WholeConnection}
+	visitors := &Claim{By: c.By, ConnectionID: c.ConnectionID, Visitors: c.Visitors}
+	for _, part := range []*Claim{connection, visitors} {
+		for !part.WholeConnection.IsZero() || len(part.Visitors) > 0 {
+			found, err := erase(ctx, part, chunk)
 			if err != nil {
 				return err
 			}
 			if found == 0 {
 				break
 			}
-			if err := e.next(ctx, w); err != nil {
+			if err := e.renewClaim(ctx, c); err != nil {
 				return err
 			}
 		}
@@ -109,27 +112,18 @@ func (e *Eraser) chunks(ctx context.Context, w *Work, do func(context.Context, *
 	return nil
 }
 
-func (e *Eraser) pages(ctx context.Context, w *Work, do func(context.Context, *Work, []byte, int) ([]byte, error)) error {
-	var at []byte
+// pages erases page after page. The zero cursor is the first page, and what erase returns after the last one.
+func pages[Cursor comparable](
+	ctx context.Context, e *Eraser, c *Claim, limit int,
+	erase func(context.Context, *Claim, Cursor, int) (Cursor, error),
+) error {
+	var first, at Cursor
 	for {
 		var err error
-		if at, err = do(ctx, w, at, chunk); err != nil || at == nil {
+		if at, err = erase(ctx, c, at, limit); err != nil || at == first {
 			return err
 		}
-		if err := e.next(ctx, w); err != nil {
-			return err
-		}
-	}
-}
-
-func (e *Eraser) parked(ctx context.Context, w *Work) error {
-	var at int64
-	for {
-		var err error
-		if at, err = e.Store.Parked(ctx, w, at, chunk/10); err != nil || at == 0 {
-			return err
-		}
-		if err := e.next(ctx, w); err != nil {
+		if err := e.renewClaim(ctx, c); err != nil {
 			return err
 		}
 	}

@@ -6,17 +6,20 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"storefront.internal/engine-relay/internal/record"
+	"storefront.internal/engine-relay/internal/sink"
 	"storefront.internal/shared/ident"
 	"storefront.internal/shared/signal"
 )
 
-// BenchmarkSink measures the whole transaction (decode, ledger, signals, audit, carts, deliveries, COMMIT) on records
-// of ten signals, a third of which change carts.
+// BenchmarkSink measures the whole transaction (decode, ledger, signals, audit, carts, deliveries, COMMIT) on
+// records of ten signals, a third of which change carts.
 func BenchmarkSink(b *testing.B) {
 	for _, workers := range []int{1, 2} {
 		for _, size := range []int{10, 500, 2000, 5000} {
-			b.Run(fmt.Sprintf("workers=%d/signals=%d", workers, size), func(b *testing.B) { benchmarkSink(b, workers, size) })
+			b.Run(
+				fmt.Sprintf("workers=%d/signals=%d", workers, size),
+				func(b *testing.B) { benchmarkSink(b, workers, size) },
+			)
 		}
 	}
 }
@@ -24,9 +27,9 @@ func BenchmarkSink(b *testing.B) {
 func benchmarkSink(b *testing.B, workers, size int) {
 	s := setup(b)
 	var n atomic.Int64
-	var messages [][]record.Message
+	var messages [][]sink.Message
 	for range b.N {
-		var batch []record.Message
+		var batch []sink.Message
 		for range size / 10 {
 			batch = append(batch, benchmarkRecord(n.Add(1)))
 		}
@@ -38,9 +41,9 @@ func benchmarkSink(b *testing.B, workers, size int) {
 	var wg sync.WaitGroup
 	for range workers {
 		wg.Go(func() {
-			r := recorder(s.store)
+			r := writer(s.store)
 			for i := next.Add(1) - 1; int(i) < b.N; i = next.Add(1) - 1 {
-				if err := r.Record(b.Context(), gather(b, messages[i]...)); err != nil {
+				if err := r.Write(b.Context(), gather(b, messages[i]...)); err != nil {
 					b.Error(err)
 				}
 			}
@@ -50,7 +53,7 @@ func benchmarkSink(b *testing.B, workers, size int) {
 	b.ReportMetric(float64(size*b.N)/b.Elapsed().Seconds(), "signals/s")
 }
 
-func benchmarkRecord(n int64) record.Message {
+func benchmarkRecord(n int64) sink.Message {
 	var signals []signal.Signal
 	for i := range 10 {
 		s := act(fmt.Sprintf("0123456789abcdefghij%d_%d", n, i), signal.Click, -1)

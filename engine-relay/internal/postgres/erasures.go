@@ -15,10 +15,10 @@ import (
 	"storefront.internal/shared/signal"
 )
 
-// Erasures are the requests to forget shoppers, and what they are about.
+// Erasures implements erase.Store.
 type Erasures struct{ pool *pgxpool.Pool }
 
-// NewErasures returns Erasures.
+// NewErasures returns an Erasures.
 func NewErasures(pool *pgxpool.Pool) *Erasures { return &Erasures{pool: pool} }
 
 const claimErasures = `
@@ -31,7 +31,8 @@ WITH first AS (
 ), due AS (
     SELECT connection_id, subject, digest
     FROM relay.erasures
-    WHERE connection_id = (SELECT connection_id FROM first) AND completed_at IS NULL AND claimed_until <= now()
+    WHERE connection_id = (SELECT connection_id FROM first) AND completed_at IS NULL
+        AND claimed_until <= now()
     ORDER BY erased_at
     LIMIT $3
     FOR UPDATE SKIP LOCKED
@@ -43,32 +44,32 @@ WHERE e.connection_id = d.connection_id AND e.subject = d.subject AND e.digest =
 RETURNING e.connection_id, e.subject, e.subject_id, e.erased_at`
 
 // Claim implements erase.Store.
-func (s *Erasures) Claim(ctx context.Context, by string, life time.Duration, most int) (*erase.Work, error) {
-	rows, err := s.pool.Query(ctx, claimErasures, by, life, most)
+func (s *Erasures) Claim(ctx context.Context, by string, ttl time.Duration, limit int) (*erase.Claim, error) {
+	var c *erase.Claim
+	rows, err := s.pool.Query(ctx, claimErasures, by, ttl, limit)
+	if err == nil {
+		var connection ident.ConnectionID
+		var subject signal.Subject
+		var one erase.Subject
+		_, err = pgx.ForEachRow(rows, []any{&connection, &subject, &one.ID, &one.Before}, func() error {
+			if c == nil {
+				c = &erase.Claim{By: by, ConnectionID: connection}
+			}
+			switch subject {
+			case signal.ConnectionSubject:
+				c.WholeConnection = one.Before
+			case signal.OrderSubject:
+				c.Orders = append(c.Orders, one)
+			default:
+				c.Visitors = append(c.Visitors, one)
+			}
+			return nil
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("claim erasures: %w", err)
 	}
-	var w *erase.Work
-	var connection ident.ConnectionID
-	var subject signal.Subject
-	var one erase.Subject
-	if _, err := pgx.ForEachRow(rows, []any{&connection, &subject, &one.ID, &one.Before}, func() error {
-		if w == nil {
-			w = &erase.Work{By: by, ConnectionID: connection}
-		}
-		switch subject {
-		case signal.ConnectionSubject:
-			w.Everybody = one.Before
-		case signal.OrderSubject:
-			w.Orders = append(w.Orders, one)
-		default:
-			w.Visitors = append(w.Visitors, one)
-		}
-		return nil
-	}); err != nil {
-		return nil, fmt.Errorf("claim erasures: %w", err)
-	}
-	return w, nil
+	return c, nil
 }
 
 const renewErasures = `
@@ -77,8 +78,8 @@ SET claimed_until = now() + $3::interval
 WHERE connection_id = $1 AND claimed_by = $2 AND completed_at IS NULL AND claimed_until > now()`
 
 // Renew implements erase.Store.
-func (s *Erasures) Renew(ctx context.Context, w *erase.Work, life time.Duration) (mine bool, err error) {
-	tag, err := s.pool.Exec(ctx, renewErasures, w.ConnectionID, w.By, life)
+func (s *Erasures) Renew(ctx context.Context, c *erase.Claim, ttl time.Duration) (held bool, err error) {
+	tag, err := s.pool.Exec(ctx, renewErasures, c.ConnectionID, c.By, ttl)
 	if err != nil {
 		return false, fmt.Errorf("renew the claim of erasures: %w", err)
 	}
@@ -91,33 +92,33 @@ SET claimed_by = NULL, claimed_until = '-infinity'
 WHERE connection_id = $1 AND claimed_by = $2 AND completed_at IS NULL`
 
 // Release implements erase.Store.
-func (s *Erasures) Release(ctx context.Context, w *erase.Work) error {
-	if _, err := s.pool.Exec(ctx, releaseErasures, w.ConnectionID, w.By); err != nil {
+func (s *Erasures) Release(ctx context.Context, c *erase.Claim) error {
+	if _, err := s.pool.Exec(ctx, releaseErasures, c.ConnectionID, c.By); err != nil {
 		return fmt.Errorf("release the claim of erasures: %w", err)
 	}
 	return nil
 }
 
-// outlastWait bounds how long sinks queue behind the one who waits for the others: one that stands still is ended by the
-// server before.
-const outlastWait = `SET LOCAL lock_timeout = '20s'; SET LOCAL statement_timeout = '25s'`
+// waitLimits bound how long other sinks queue behind the one that waits for the lock. The server ends a
+// transaction that hangs before that.
+const waitLimits = `SET LOCAL lock_timeout = '20s'; SET LOCAL statement_timeout = '25s'`
 
-// Outlast implements erase.Store.
-func (s *Erasures) Outlast(ctx context.Context) error {
+// WaitForRunningSinks implements erase.Store.
+func (s *Erasures) WaitForRunningSinks(ctx context.Context) error {
 	err := pg.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, outlastWait); err != nil {
+		if _, err := tx.Exec(ctx, waitLimits); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, barErasures)
+		_, err := tx.Exec(ctx, lockErasures, pg.LockSpace, pg.LockErasures)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("outlast the sinks: %w", err)
+		return fmt.Errorf("wait for running sinks: %w", err)
 	}
 	return nil
 }
 
-// completeErasures ends what was not asked anew since it was claimed. The name goes.
+// completeErasures ends requests whose instant is the claimed one, and removes the subject's id.
 const completeErasures = `
 UPDATE relay.erasures AS e
 SET completed_at = now(), subject_id = NULL, claimed_by = NULL, claimed_until = '-infinity'
@@ -126,30 +127,30 @@ WHERE e.connection_id = $1 AND e.subject = d.subject AND e.digest = d.digest AND
     AND e.completed_at IS NULL`
 
 // Complete implements erase.Store.
-func (s *Erasures) Complete(ctx context.Context, w *erase.Work) (completed int, err error) {
+func (s *Erasures) Complete(ctx context.Context, c *erase.Claim) (completed int, err error) {
 	var subjects []string
 	var digests []pgtype.UUID
 	var before []time.Time
 	add := func(s signal.Subject, id string, at time.Time) {
 		subjects, before = append(subjects, string(s)), append(before, at)
-		digests = append(digests, pgtype.UUID{Bytes: signal.ErasureDigest(w.ConnectionID, s, id), Valid: true})
+		digests = append(digests, erasureDigest(c.ConnectionID, s, id))
 	}
-	if !w.Everybody.IsZero() {
-		add(signal.ConnectionSubject, "", w.Everybody)
+	if !c.WholeConnection.IsZero() {
+		add(signal.ConnectionSubject, "", c.WholeConnection)
 	}
-	for _, v := range w.Visitors {
+	for _, v := range c.Visitors {
 		add(signal.VisitorSubject, v.ID, v.Before)
 	}
-	for _, o := range w.Orders {
+	for _, o := range c.Orders {
 		add(signal.OrderSubject, o.ID, o.Before)
 	}
 	err = pg.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, completeErasures, w.ConnectionID, subjects, digests, before)
+		tag, err := tx.Exec(ctx, completeErasures, c.ConnectionID, subjects, digests, before)
 		if err != nil {
 			return err
 		}
 		completed = int(tag.RowsAffected())
-		_, err = tx.Exec(ctx, releaseErasures, w.ConnectionID, w.By)
+		_, err = tx.Exec(ctx, releaseErasures, c.ConnectionID, c.By)
 		return err
 	})
 	if err != nil {

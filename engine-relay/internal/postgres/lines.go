@@ -7,12 +7,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"storefront.internal/engine-relay/internal/cart"
-	"storefront.internal/engine-relay/internal/record"
+	"storefront.internal/engine-relay/internal/sink"
+	"storefront.internal/shared/pg"
 )
 
-// makeLines comes before lockLines for all keys, in their order: whoever waits here holds no line, and whoever waits
-// in lockLines has made or found every line, so two sinks never wait for one another.
-const makeLines = `
+// createLines runs for all keys, in their order, before lockLines. A transaction that waits in createLines
+// holds no lock on a line, and one that waits in lockLines has created or found all of its lines; so two
+// sinks do not deadlock.
+const createLines = `
 INSERT INTO relay.cart_lines (connection_id, decision_id, item_id, variant_id)
 SELECT connection_id, decision_id, item_id, variant_id
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY
@@ -36,16 +38,16 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::integer[], $6::b
 WHERE l.connection_id = k.connection_id AND l.decision_id = k.decision_id AND l.item_id = k.item_id
     AND l.variant_id = k.variant_id`
 
-// Lines returns the lines of the keys, locked until the transaction ends.
-func (t *tx) Lines(ctx context.Context, keys []record.LineKey) ([]*cart.Line, error) {
+// Lines implements sink.Tx.
+func (t *tx) Lines(ctx context.Context, keys []sink.LineKey) ([]*cart.Line, error) {
 	columns := lineColumns(keys)
 	batch := &pgx.Batch{}
-	batch.Queue(makeLines, columns...)
+	batch.Queue(createLines, columns...)
 	batch.Queue(lockLines, columns...)
 	results := t.SendBatch(ctx, batch)
-	defer func() { _ = results.Close() }() // its error is one that was read below
+	defer func() { _ = results.Close() }() // its error is read below
 	if _, err := results.Exec(); err != nil {
-		return nil, fmt.Errorf("make %d cart lines: %w", len(keys), err)
+		return nil, fmt.Errorf("create %d cart lines: %w", len(keys), err)
 	}
 	rows, err := results.Query()
 	if err != nil {
@@ -63,33 +65,32 @@ func (t *tx) Lines(ctx context.Context, keys []record.LineKey) ([]*cart.Line, er
 	case err != nil:
 		return nil, fmt.Errorf("lock %d cart lines: %w", len(keys), err)
 	case int(found.RowsAffected()) != len(keys):
-		return nil, fmt.Errorf("lock %d cart lines: %d are there", len(keys), found.RowsAffected())
+		return nil, fmt.Errorf("lock %d cart lines: %d found", len(keys), found.RowsAffected())
 	}
 	return lines, nil
 }
 
-// SaveLines writes lines that Lines has locked.
-func (t *tx) SaveLines(ctx context.Context, keys []record.LineKey, lines []*cart.Line) error {
-	quantities, revisions, states := make([]int32, len(keys)), make([]int64, len(keys)), make([][]byte, len(keys))
-	for i, line := range lines {
-		snapshot := line.Snapshot()
-		quantities[i], revisions[i], states[i] = snapshot.Quantity, snapshot.Revision, line.AppendState(nil)
-	}
-	tag, err := t.Exec(ctx, saveLines, append(lineColumns(keys), quantities, revisions, states)...)
+// SaveLines implements sink.Tx, for lines that Lines has locked.
+func (t *tx) SaveLines(ctx context.Context, keys []sink.LineKey, lines []*cart.Line) error {
+	tag, err := t.Exec(ctx, saveLines, append(lineColumns(keys),
+		pg.Column(len(lines), func(i int) int32 { return lines[i].Snapshot().Quantity }),
+		pg.Column(len(lines), func(i int) int64 { return lines[i].Revision }),
+		pg.Column(len(lines), func(i int) []byte { return lines[i].AppendState(nil) }))...)
 	if err != nil {
 		return fmt.Errorf("save %d cart lines: %w", len(keys), err)
 	}
 	if int(tag.RowsAffected()) != len(keys) {
-		return fmt.Errorf("save %d cart lines: %d were written", len(keys), tag.RowsAffected())
+		return fmt.Errorf("save %d cart lines: %d saved", len(keys), tag.RowsAffected())
 	}
 	return nil
 }
 
-func lineColumns(keys []record.LineKey) []any {
-	connections, decisions := make([]string, len(keys)), make([]string, len(keys))
-	items, variants := make([]string, len(keys)), make([]string, len(keys))
-	for i, k := range keys {
-		connections[i], decisions[i], items[i], variants[i] = string(k.ConnectionID), string(k.DecisionID), string(k.ItemID), string(k.VariantID)
+func lineColumns(keys []sink.LineKey) []any {
+	n := len(keys)
+	return []any{
+		pg.Column(n, func(i int) string { return string(keys[i].ConnectionID) }),
+		pg.Column(n, func(i int) string { return string(keys[i].DecisionID) }),
+		pg.Column(n, func(i int) string { return string(keys[i].ItemID) }),
+		pg.Column(n, func(i int) string { return string(keys[i].VariantID) }),
 	}
-	return []any{connections, decisions, items, variants}
 }

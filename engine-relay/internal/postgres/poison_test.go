@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"storefront.internal/engine-relay/internal/postgres"
-	"storefront.internal/engine-relay/internal/record"
+	"storefront.internal/engine-relay/internal/sink"
 	"storefront.internal/shared/ident"
 	"storefront.internal/shared/pg"
 	"storefront.internal/shared/signal"
@@ -24,11 +24,17 @@ func nul(id string) signal.Signal {
 func TestOnePoisonSignalIsParkedAndItsNeighboursStored(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	var messages []record.Message
+	var messages []sink.Message
 	for i, id := range ids("n", 40) {
-		messages = append(messages, batchOf(act(id+"a", signal.AddToCart, 1), act(id+"b", signal.AddToCart, 1)))
+		messages = append(
+			messages,
+			batchOf(act(id+"a", signal.AddToCart, 1), act(id+"b", signal.AddToCart, 1)),
+		)
 		if i == 17 {
-			messages = append(messages, batchOf(act("x1", signal.AddToCart, 1), nul("bad"), act("x2", signal.AddToCart, 1)))
+			messages = append(
+				messages,
+				batchOf(act("x1", signal.AddToCart, 1), nul("bad"), act("x2", signal.AddToCart, 1)),
+			)
 		}
 	}
 	bad := messages[18]
@@ -38,11 +44,22 @@ func TestOnePoisonSignalIsParkedAndItsNeighboursStored(t *testing.T) {
 	expect(t, "signals", b.count(t, "relay.signals"), 82)
 	expect(t, "audits", b.count(t, "relay.audit"), 41)
 	expect(t, "line", b.line(t, "itm_1"), "82 rev 82")
-	expect(t, "parked", one[string](t, b, `SELECT format('%s %s %s %s %s %s %s %s', topic, topic_partition, record_offset, signal_index, connection_id,
-		signal_id, reason, sqlstate) FROM relay.parked`), fmt.Sprintf("signals 3 %d 1 con_a sig_bad refused 22021", bad.Offset))
+	expect(
+		t,
+		"parked",
+		one[string](
+			t,
+			b,
+			`SELECT format('%s %s %s %s %s %s %s %s', topic, topic_partition, record_offset, signal_index, connection_id,
+		signal_id, reason, sqlstate) FROM relay.parked`,
+		),
+		fmt.Sprintf("signals 3 %d 1 con_a sig_bad refused 22021", bad.Offset),
+	)
 
 	alone, err := signal.DecodeRecord(one[[]byte](t, b, `SELECT bytes FROM relay.parked`))
-	if err != nil || len(alone.Signals) != 1 || alone.Signals[0].Index != 1 || alone.Signals[0].Signal.OrderExternalID != "a\x00b" || alone.Audit.IP == "" {
+	if err != nil || len(alone.Signals) != 1 || alone.Signals[0].Index != 1 ||
+		alone.Signals[0].OrderExternalID != "a\x00b" ||
+		alone.Audit.IP == "" {
 		t.Errorf("parked record: %+v, %v", alone, err)
 	}
 }
@@ -56,29 +73,46 @@ func TestOnlyPoison(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Placement = "\x00"
-	b.record(t, message(decisionsTopic, signal.AppendDecision(nil, d)), decision("dec_good", ""), batchOf(nul("a"), nul("b")))
+	b.record(
+		t,
+		message(decisionsTopic, signal.AppendDecision(nil, d)),
+		decision("dec_good", ""),
+		batchOf(nul("a"), nul("b")),
+	)
 	expect(t, "parked", b.count(t, "relay.parked WHERE sqlstate = '22021'"), 3)
 	expect(t, "decisions", b.count(t, "relay.decisions"), 1)
 	expect(t, "ledger", b.count(t, "relay.ledger"), 0)
 	expect(t, "audits", b.count(t, "relay.audit"), 0)
 }
 
-func TestWhatIsNoRecordIsParked(t *testing.T) {
+func TestBytesThatAreNotARecordAreParked(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	strange := click("a")
 	strange.ItemID = ident.ItemID("no id")
 	noUUID := request(click("b"))
 	noUUID.RecordID = "7"
-	b.record(t, message(signalsTopic, []byte{0xff, 0}), message(decisionsTopic, []byte("{}")), message(signalsTopic, nil), signalsOf(noUUID),
-		batchOf(strange, click("c")))
+	b.record(
+		t,
+		message(signalsTopic, []byte{0xff, 0}),
+		message(decisionsTopic, []byte("{}")),
+		message(signalsTopic, nil),
+		signalsOf(noUUID),
+		batchOf(strange, click("c")),
+	)
 	expect(t, "undecodable", b.count(t, "relay.parked WHERE reason = 'undecodable' AND signal_index = -1"), 3)
 	expect(t, "malformed", b.count(t, "relay.parked WHERE reason = 'malformed'"), 2)
-	expect(t, "bytes", one[string](t, b, `SELECT encode(bytes, 'hex') FROM relay.parked ORDER BY record_offset LIMIT 1`), "ff00")
+	expect(
+		t,
+		"bytes",
+		one[string](t, b, `SELECT encode(bytes, 'hex') FROM relay.parked ORDER BY record_offset LIMIT 1`),
+		"ff00",
+	)
 	expect(t, "signals", b.count(t, "relay.signals"), 1)
 }
 
-// refuse makes the database raise the SQLSTATE for signal ids like the pattern, the first times only (0: always).
+// refuse makes the database raise the SQLSTATE for signal ids like the pattern, the first times only (0:
+// always).
 func (b *bundle) refuse(t *testing.T, pattern, state string, times int) {
 	t.Helper()
 	b.exec(t, `CREATE SEQUENCE relay.refusals`)
@@ -86,13 +120,18 @@ func (b *bundle) refuse(t *testing.T, pattern, state string, times int) {
 	b.exec(t, fmt.Sprintf(`CREATE FUNCTION relay.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		IF NEW.signal_id LIKE '%s' AND (nextval('relay.refusals') <= %d OR %d = 0) THEN RAISE EXCEPTION 'refused by the test' USING ERRCODE = '%s'; END IF;
 		RETURN NEW; END $$`, pattern, times, times, state))
-	b.exec(t, `CREATE TRIGGER refuse BEFORE INSERT ON relay.signals FOR EACH ROW EXECUTE FUNCTION relay.refuse()`)
+	b.exec(
+		t,
+		`CREATE TRIGGER refuse BEFORE INSERT ON relay.signals FOR EACH ROW EXECUTE FUNCTION relay.refuse()`,
+	)
 }
 
 func TestTroubleOfTheStoreParksNothing(t *testing.T) {
 	t.Parallel()
-	for name, state := range map[string]string{"disk full": "53100", "too many connections": "53300", "shutdown": "57P01", "deadlock": "40P01",
-		"lost connection": "08006", "missing table": "42P01", "missing right": "42501", "unforeseen": "XX000"} {
+	for name, state := range map[string]string{"disk full": "53100", "too many connections": "53300",
+		"shutdown": "57P01", "deadlock": "40P01",
+		"lost connection": "08006", "missing table": "42P01", "missing right": "42501",
+		"unforeseen": "XX000"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
@@ -100,7 +139,7 @@ func TestTroubleOfTheStoreParksNothing(t *testing.T) {
 			b.record(t, batchOf(click("a"), click("b")))
 			expect(t, "parked", b.count(t, "relay.parked"), 0)
 			expect(t, "signals", b.count(t, "relay.signals"), 2)
-			if err := b.recorder.Ready(t.Context()); err != nil {
+			if err := b.writer.Ready(t.Context()); err != nil {
 				t.Errorf("after it passed: %v", err)
 			}
 		})
@@ -114,8 +153,8 @@ func TestASchemaThatDoesNotFitShowsInReadiness(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var seen atomic.Bool
-	stuck := record.Config{Store: b.store, Logger: discard(), Metrics: metrics()}
-	var r *record.Recorder
+	stuck := sink.Config{Store: b.store, Logger: discard(), Metrics: metrics()}
+	var r *sink.Writer
 	stuck.Pause = func(ctx context.Context, attempt int) error {
 		seen.Store(r.Ready(ctx) != nil)
 		if attempt == 3 {
@@ -123,8 +162,8 @@ func TestASchemaThatDoesNotFitShowsInReadiness(t *testing.T) {
 		}
 		return ctx.Err()
 	}
-	r = record.New(stuck)
-	if err := r.Record(ctx, gather(t, batchOf(click("a")))); !errors.Is(err, context.Canceled) {
+	r = sink.New(stuck)
+	if err := r.Write(ctx, gather(t, batchOf(click("a")))); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	if !seen.Load() {
@@ -134,7 +173,7 @@ func TestASchemaThatDoesNotFitShowsInReadiness(t *testing.T) {
 	expect(t, "ledger", b.count(t, "relay.ledger"), 0)
 }
 
-// TestPoisonAmongTrouble: while poison is sought, the store fails; nothing but the poison is parked.
+// TestPoisonAmongTrouble: the store fails during the search for poison; only the poison is parked.
 func TestPoisonAmongTrouble(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -155,7 +194,7 @@ type lostAnswer struct {
 	left int
 }
 
-func (l *lostAnswer) InTx(ctx context.Context, fn func(record.Tx) error) error {
+func (l *lostAnswer) InTx(ctx context.Context, fn func(sink.Tx) error) error {
 	err := l.Store.InTx(ctx, fn)
 	if err == nil && l.left > 0 {
 		l.left--
@@ -167,7 +206,7 @@ func (l *lostAnswer) InTx(ctx context.Context, fn func(record.Tx) error) error {
 func TestACommitWhoseOutcomeIsNotKnownIsDoneAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.recorder = recorder(&lostAnswer{Store: b.store, left: 3})
+	b.writer = writer(&lostAnswer{Store: b.store, left: 3})
 	b.record(t, decision("dec_1", "", "itm_1"), batchOf(act("a", signal.AddToCart, 2), nul("bad")))
 	expect(t, "signals", b.count(t, "relay.signals"), 1)
 	expect(t, "deliveries", b.count(t, "delivery.entries"), 1)

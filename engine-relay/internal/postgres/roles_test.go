@@ -8,8 +8,8 @@ import (
 	"storefront.internal/shared/testkit"
 )
 
-// TestTheRelaysRoleOwnsNothing: every other test of this package runs as this role, so what it needs it has. What it
-// does not need is refused.
+// TestTheRelaysRoleOwnsNothing: the other tests of this package run as this role, so it has the rights that
+// it needs.
 func TestTheRelaysRoleOwnsNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -25,7 +25,7 @@ func TestTheRelaysRoleOwnsNothing(t *testing.T) {
 		`SELECT sealed_secret FROM control.api_keys`, `INSERT INTO control.key_version (version) VALUES (1)`,
 	} {
 		_, err := b.relay.Exec(t.Context(), forbidden)
-		if pg.State(err) != "42501" {
+		if pg.SQLState(err) != "42501" {
 			t.Errorf("%s: %v", forbidden, err)
 		}
 	}
@@ -37,7 +37,7 @@ func TestWhatTheEdgeMayReadOfTheRelay(t *testing.T) {
 	edge := testkit.Pool(t, testkit.PostgresAs(t, b.url, "storefront_edge"))
 	f := func(query, state string) {
 		t.Helper()
-		if _, err := edge.Exec(t.Context(), query); pg.State(err) != state {
+		if _, err := edge.Exec(t.Context(), query); pg.SQLState(err) != state {
 			t.Errorf("%s: %v", query, err)
 		}
 	}
@@ -57,7 +57,10 @@ func TestPartitions(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	parts := func() int {
-		return b.count(t, `pg_inherits WHERE inhparent IN ('relay.signals'::regclass, 'relay.audit'::regclass, 'relay.decisions'::regclass)`)
+		return b.count(
+			t,
+			`pg_inherits WHERE inhparent IN ('relay.signals'::regclass, 'relay.audit'::regclass, 'relay.decisions'::regclass)`,
+		)
 	}
 	for range 2 {
 		ahead, err := b.store.EnsurePartitions(t.Context(), 12)
@@ -67,19 +70,25 @@ func TestPartitions(t *testing.T) {
 	}
 	expect(t, "partitions", parts(), 3*(14+1))
 
-	b.exec(t, `INSERT INTO relay.audit (connection_id, record_id, stored_at, received_at, crawler, ip, user_agent, accept_language, origin, referer)
-		VALUES ('con_a', gen_random_uuid(), now() + interval '15 days', now(), false, '', '', '', '', '')`)
-	strays, err := b.store.Strays(t.Context())
+	b.exec(
+		t,
+		`INSERT INTO relay.audit (connection_id, record_id, stored_at, received_at, crawler, ip, user_agent, accept_language, origin, referer)
+		VALUES ('con_a', gen_random_uuid(), now() + interval '15 days', now(), false, '', '', '', '', '')`,
+	)
+	strays, err := b.store.DefaultPartitionRows(t.Context())
 	if err != nil || strays != 1 {
 		t.Errorf("strays %d, %v", strays, err)
 	}
 	ahead, err := b.store.EnsurePartitions(t.Context(), 16)
 	if err != nil || ahead != 14 {
-		t.Errorf("with a stray 15 days ahead: ahead %d, %v", ahead, err)
+		t.Errorf("with a row 15 days ahead in the default partition: ahead %d, %v", ahead, err)
 	}
 
-	b.exec(t, `CREATE TABLE relay.signals_p20200101 PARTITION OF relay.signals FOR VALUES FROM ('2020-01-01') TO ('2020-01-02')`)
-	if _, err := b.store.DropPartitions(t.Context(), time.Now()); pg.State(err) != "22023" {
+	b.exec(
+		t,
+		`CREATE TABLE relay.signals_p20200101 PARTITION OF relay.signals FOR VALUES FROM ('2020-01-01') TO ('2020-01-02')`,
+	)
+	if _, err := b.store.DropPartitions(t.Context(), time.Now()); pg.SQLState(err) != "22023" {
 		t.Errorf("the last days can be dropped: %v", err)
 	}
 	dropped, err := b.store.DropPartitions(t.Context(), time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -92,13 +101,14 @@ func TestPartitions(t *testing.T) {
 	}
 }
 
-// TestAMissingPartitionIsNotPoison: without a place for the row the sink stops, and stores it once there is one.
+// TestAMissingPartitionIsNotPoison: without a partition for the row the sink stops, and stores the row once
+// there is one.
 func TestAMissingPartitionIsNotPoison(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.exec(t, `ALTER TABLE relay.decisions DETACH PARTITION relay.decisions_default`)
 	attempts := 0
-	b.recorder = recorderThat(b.store, func() {
+	b.writer = writerThat(b.store, func() {
 		if attempts++; attempts == 2 {
 			b.exec(t, `ALTER TABLE relay.decisions ATTACH PARTITION relay.decisions_default DEFAULT`)
 		}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"storefront.internal/engine-relay/internal/record"
+	"storefront.internal/engine-relay/internal/sink"
 	"storefront.internal/shared/signal"
 )
 
@@ -19,7 +19,11 @@ func TestOneBatchStoresEverything(t *testing.T) {
 	full.Client = json.RawMessage(`{"timezone":"UTC"}`)
 	bought := act("bought", signal.Purchase, -1)
 	bought.OrderExternalID = "№ \"7\""
-	b.record(t, decision("dec_1", `{"request":"r1"}`, "itm_1"), batchOf(act("seen", signal.Impression, -1), full, bought))
+	b.record(
+		t,
+		decision("dec_1", `{"request":"r1"}`, "itm_1"),
+		batchOf(act("seen", signal.Impression, -1), full, bought),
+	)
 
 	expect(t, "signals", b.count(t, "relay.signals"), 3)
 	expect(t, "ledger", b.count(t, "relay.ledger"), 3)
@@ -29,7 +33,12 @@ func TestOneBatchStoresEverything(t *testing.T) {
 	expect(t, "pending", one[int](t, b, `SELECT sum(pending)::int FROM delivery.deltas`), 3)
 	head := `"connection_id":"con_a","store_id":"str_a","type":`
 	times := `,"occurred_at":"2026-11-21T09:59:00Z","received_at":"2026-11-21T10:00:00Z","decision_id":"dec_1"`
-	expect(t, "impression", b.body(t, "seen"), `{"signal_id":"sig_seen",`+head+`"impression"`+times+`,"engine_ids":{"request":"r1"}}`)
+	expect(
+		t,
+		"impression",
+		b.body(t, "seen"),
+		`{"signal_id":"sig_seen",`+head+`"impression"`+times+`,"engine_ids":{"request":"r1"}}`,
+	)
 	expect(t, "add to cart", b.body(t, "full"), `{"signal_id":"sig_full",`+head+`"add_to_cart"`+times+
 		`,"item_id":"itm_1","variant_id":"var_1","position":4,"quantity":2,"visitor":{"visitor_id":"vis_a","session_id":"ses_a"}`+
 		`,"cart_line":{"item_id":"itm_1","variant_id":"var_1","quantity":2,"revision":1},"engine_ids":{"request":"r1"}}`)
@@ -40,12 +49,20 @@ func TestOneBatchStoresEverything(t *testing.T) {
 func TestRedeliveryStoresOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	messages := []record.Message{decision("dec_1", "", "itm_1"), batchOf(act("a", signal.AddToCart, 2), click("b")), batchOf(act("c", signal.UpdateQuantity, 7))}
+	messages := []sink.Message{
+		decision("dec_1", "", "itm_1"),
+		batchOf(act("a", signal.AddToCart, 2), click("b")),
+		batchOf(act("c", signal.UpdateQuantity, 7)),
+	}
 	for range 3 {
 		b.record(t, messages...)
 	}
-	// the same signals in another request, as after a 503 whose first record landed after all, and twice in one request
-	b.record(t, batchOf(act("a", signal.AddToCart, 2), act("d", signal.AddToCart, 1), act("d", signal.AddToCart, 1)))
+	// the same signals in another request, as after a 503 whose first record landed after all, and twice in
+	// one request
+	b.record(
+		t,
+		batchOf(act("a", signal.AddToCart, 2), act("d", signal.AddToCart, 1), act("d", signal.AddToCart, 1)),
+	)
 	expect(t, "signals", b.count(t, "relay.signals"), 4)
 	expect(t, "deliveries", b.count(t, "delivery.entries"), 4)
 	expect(t, "decisions", b.count(t, "relay.decisions"), 1)
@@ -70,8 +87,14 @@ func TestLateSignalsRefoldTheLine(t *testing.T) {
 		s.OccurredAt = epoch.Add(-time.Hour + time.Duration(second)*time.Second)
 		return s
 	}
-	b.record(t, batchOf(at(act("set", signal.UpdateQuantity, 5), 10), at(act("later", signal.AddToCart, -1), 20)))
-	b.record(t, batchOf(at(act("before", signal.AddToCart, 9), 5), at(act("between", signal.AddToCart, 3), 15)))
+	b.record(
+		t,
+		batchOf(at(act("set", signal.UpdateQuantity, 5), 10), at(act("later", signal.AddToCart, -1), 20)),
+	)
+	b.record(
+		t,
+		batchOf(at(act("before", signal.AddToCart, 9), 5), at(act("between", signal.AddToCart, 3), 15)),
+	)
 	expect(t, "line", b.line(t, "itm_1"), "9 rev 4")
 	b.record(t, batchOf(at(act("gone", signal.RemoveFromCart, -1), 18)))
 	expect(t, "line", b.line(t, "itm_1"), "1 rev 5")
@@ -88,7 +111,12 @@ func TestSignalsThatComeBeforeTheirDecision(t *testing.T) {
 
 	b.record(t, decision("dec_1", `{"request":"r1"}`, "itm_1"))
 	expect(t, "not known", b.count(t, "relay.signals WHERE foreign_item IS NULL"), 0)
-	expect(t, "foreign", one[string](t, b, `SELECT string_agg(signal_id, ' ') FROM relay.signals WHERE foreign_item`), "sig_foreign")
+	expect(
+		t,
+		"foreign",
+		one[string](t, b, `SELECT string_agg(signal_id, ' ') FROM relay.signals WHERE foreign_item`),
+		"sig_foreign",
+	)
 
 	after := click("after")
 	after.ItemID = "itm_2"
@@ -97,23 +125,28 @@ func TestSignalsThatComeBeforeTheirDecision(t *testing.T) {
 	expect(t, "foreign", b.count(t, "relay.signals WHERE foreign_item"), 2)
 }
 
-func TestAMarkThatNeitherTransactionCouldSet(t *testing.T) {
+func TestForeignItemThatNeitherTransactionCouldFlag(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.record(t, decision("dec_1", "", "itm_2"), batchOf(click("a")))
 	b.exec(t, `UPDATE relay.signals SET foreign_item = NULL`)
-	marked, err := b.store.MarkMissed(t.Context())
+	marked, err := b.store.BackfillForeignItems(t.Context())
 	if err != nil || marked != 1 {
 		t.Fatalf("marked %d, %v", marked, err)
 	}
 	expect(t, "foreign", b.count(t, "relay.signals WHERE foreign_item"), 1)
 }
 
-func TestACrawlersSignalsAreTakenAndMarked(t *testing.T) {
+func TestSignalsOfCrawlersAreStoredAndFlagged(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	r := request(click("a"))
 	r.Audit.Crawler = true
 	b.record(t, signalsOf(r))
-	expect(t, "crawler", b.count(t, "relay.signals s JOIN relay.audit a USING (record_id) WHERE s.crawler AND a.crawler"), 1)
+	expect(
+		t,
+		"crawler",
+		b.count(t, "relay.signals s JOIN relay.audit a USING (record_id) WHERE s.crawler AND a.crawler"),
+		1,
+	)
 }

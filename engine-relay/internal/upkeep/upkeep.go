@@ -1,6 +1,6 @@
-// Package upkeep owns what the relay's tables need besides being written: partitions made ahead of their day, old days
-// dropped when a retention is set, and marks that two concurrent transactions could not set. It refuses to stop for a
-// failure: each is counted, logged and tried again.
+// Package upkeep owns the maintenance of the relay's tables: it creates partitions ahead of their day, drops
+// old days when a retention is set, and flags foreign items that two concurrent transactions could not flag.
+// A failure is counted, logged and tried again.
 package upkeep
 
 import (
@@ -10,20 +10,24 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"storefront.internal/shared/backoff"
 )
 
-// Store is what is kept up.
+// Store has the tables to maintain.
 type Store interface {
-	// EnsurePartitions makes the coming days and returns how many whole days ahead there are.
+	// EnsurePartitions creates the partitions of the coming days and returns how many whole days ahead every
+	// table has.
 	EnsurePartitions(ctx context.Context, days int) (int, error)
-	// DropPartitions ends the days before the given one and returns how many tables went.
+	// DropPartitions drops the days before the given one and returns how many tables it dropped.
 	DropPartitions(ctx context.Context, before time.Time) (int, error)
-	// Strays counts rows that found no day's partition.
-	Strays(ctx context.Context) (int, error)
-	// Parked counts what could not be stored and lies parked.
+	// DefaultPartitionRows counts rows that had no partition of their day.
+	DefaultPartitionRows(ctx context.Context) (int, error)
+	// Parked counts parked records.
 	Parked(ctx context.Context) (int, error)
-	// MarkMissed sets marks that are missing though their Decision is there, and returns how many.
-	MarkMissed(ctx context.Context) (int, error)
+	// BackfillForeignItems flags the foreign items of signals whose Decision was stored at the same time, and
+	// returns how many signals it flagged.
+	BackfillForeignItems(ctx context.Context) (int, error)
 }
 
 // Config is what an Upkeep needs.
@@ -31,28 +35,27 @@ type Config struct {
 	Store      Store
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
-	DaysAhead  int           // how many days' partitions are kept ready
-	Retention  time.Duration // signals, audit and Decisions older than this go; 0 keeps them for ever
+	DaysAhead  int           // days whose partitions are created ahead
+	Retention  time.Duration // signals, audit and Decisions older than this are dropped; 0 keeps them
 	Now        func() time.Time
 }
 
-// How often things are done, and tried again when they fail.
 const (
 	partitionsEvery = time.Hour
 	marksEvery      = 30 * time.Second
 	retryAfter      = 5 * time.Second
 )
 
-// Upkeep runs until it is told to stop.
+// Upkeep maintains the tables of one Store.
 type Upkeep struct {
 	Config
-	ahead    prometheus.Gauge
-	strays   prometheus.Gauge
-	parked   prometheus.Gauge
-	dropped  prometheus.Counter
-	failures *prometheus.CounterVec
-	ready    chan struct{}
-	once     sync.Once
+	ahead                prometheus.Gauge
+	defaultPartitionRows prometheus.Gauge
+	parked               prometheus.Gauge
+	dropped              prometheus.Counter
+	failures             *prometheus.CounterVec
+	ready                chan struct{}
+	once                 sync.Once
 }
 
 // New returns an Upkeep.
@@ -60,48 +63,51 @@ func New(c Config) *Upkeep {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	u := &Upkeep{Config: c, ready: make(chan struct{}),
-		ahead: prometheus.NewGauge(prometheus.GaugeOpts{Name: "storefront_relay_partition_days_ahead",
-			Help: "Whole days ahead for which every table has its partition."}),
-		strays: prometheus.NewGauge(prometheus.GaugeOpts{Name: "storefront_relay_default_partition_rows",
-			Help: "Signals and audits that found no day's partition, up to 1,000 each. More than 0 wants an operator."}),
-		parked: prometheus.NewGauge(prometheus.GaugeOpts{Name: "storefront_relay_parked_records",
-			Help: "Signals, and records that cannot be read, that could not be stored and lie parked with their bytes, up to 10,000."}),
-		dropped: prometheus.NewCounter(prometheus.CounterOpts{Name: "storefront_relay_partitions_dropped_total",
-			Help: "Partitions that retention dropped."}),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "storefront_relay_upkeep_failures_total",
-			Help: "Upkeep that failed and is tried again, by task: partitions, retention, strays, marks, parked."}, []string{"task"}),
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "storefront_relay_" + name, Help: help})
 	}
-	c.Registerer.MustRegister(u.ahead, u.strays, u.parked, u.dropped, u.failures)
+	u := &Upkeep{
+		Config: c, ready: make(chan struct{}),
+		ahead: gauge("partition_days_ahead", "Whole days ahead for which every table has a partition."),
+		defaultPartitionRows: gauge("default_partition_rows",
+			"Signals and audits without a partition of their day, up to 1,000 each. "+
+				"An operator has to act above 0."),
+		parked: gauge("parked_records",
+			"Signals and unreadable records that could not be stored "+
+				"and are kept with their bytes, up to 10,000."),
+		dropped: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "storefront_relay_partitions_dropped_total", Help: "Partitions that retention dropped.",
+		}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "storefront_relay_upkeep_failures_total",
+			Help: "Maintenance tasks that failed and are tried again: " +
+				"partitions, retention, strays, marks, parked.",
+		}, []string{"task"}),
+	}
+	c.Registerer.MustRegister(u.ahead, u.defaultPartitionRows, u.parked, u.dropped, u.failures)
 	return u
 }
 
-// Ready is closed once the coming days have their partitions: nothing should be stored before.
+// Ready is closed once the coming days have partitions; nothing should be stored before.
 func (u *Upkeep) Ready() <-chan struct{} { return u.ready }
 
-// Run keeps up until ctx ends.
+// Run maintains the tables until ctx ends.
 func (u *Upkeep) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { u.repeat(ctx, partitionsEvery, u.partitions) })
-	wg.Go(func() { u.repeat(ctx, marksEvery, u.marks) })
+	wg.Go(func() { u.repeat(ctx, marksEvery, u.foreignItems) })
 	wg.Wait()
 	return nil
 }
 
-// repeat does the work at once and then every so often, sooner after a failure.
-func (u *Upkeep) repeat(ctx context.Context, every time.Duration, do func(context.Context) bool) {
-	for {
-		wait := every
-		if !do(ctx) {
+// repeat runs a task at once and then at each interval, sooner after a failure.
+func (u *Upkeep) repeat(ctx context.Context, interval time.Duration, task func(context.Context) bool) {
+	for ctx.Err() == nil {
+		wait := interval
+		if !task(ctx) {
 			wait = retryAfter
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
+		_ = backoff.Sleep(ctx, wait)
 	}
 }
 
@@ -112,15 +118,16 @@ func (u *Upkeep) partitions(ctx context.Context) bool {
 	}
 	u.ahead.Set(float64(ahead))
 	if ahead < u.DaysAhead {
-		u.Logger.Error("a day's partition cannot be made: its rows lie in the default partition", "days_ahead", ahead)
+		u.Logger.Error("the partition of a day cannot be created: its rows go to the default partition",
+			"days_ahead", ahead)
 	}
 	u.once.Do(func() { close(u.ready) })
 
-	strays, err := u.Store.Strays(ctx)
+	strays, err := u.Store.DefaultPartitionRows(ctx)
 	if u.failed(ctx, "strays", err) {
 		return false
 	}
-	u.strays.Set(float64(strays))
+	u.defaultPartitionRows.Set(float64(strays))
 	if u.Retention <= 0 {
 		return true
 	}
@@ -132,10 +139,11 @@ func (u *Upkeep) partitions(ctx context.Context) bool {
 	return true
 }
 
-func (u *Upkeep) marks(ctx context.Context) bool {
-	marked, err := u.Store.MarkMissed(ctx)
+func (u *Upkeep) foreignItems(ctx context.Context) bool {
+	marked, err := u.Store.BackfillForeignItems(ctx)
 	if marked > 0 {
-		u.Logger.Info("marked signals whose Decision was stored beside them", "signals", marked)
+		u.Logger.Info("flagged foreign items of signals whose Decision was stored at the same time",
+			"signals", marked)
 	}
 	if u.failed(ctx, "marks", err) {
 		return false

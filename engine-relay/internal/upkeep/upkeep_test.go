@@ -39,11 +39,11 @@ func (d *diary) DropPartitions(_ context.Context, before time.Time) (int, error)
 	return 0, nil
 }
 
-func (d *diary) Strays(context.Context) (int, error) { return 0, nil }
+func (d *diary) DefaultPartitionRows(context.Context) (int, error) { return 0, nil }
 
 func (d *diary) Parked(context.Context) (int, error) { return 3, nil }
 
-func (d *diary) MarkMissed(context.Context) (int, error) {
+func (d *diary) BackfillForeignItems(context.Context) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.marked++
@@ -51,7 +51,15 @@ func (d *diary) MarkMissed(context.Context) (int, error) {
 }
 
 func run(t *testing.T, d *diary, retention time.Duration) *Upkeep {
-	u := New(Config{Store: d, Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(), DaysAhead: 7, Retention: retention})
+	u := New(
+		Config{
+			Store:      d,
+			Logger:     slog.New(slog.DiscardHandler),
+			Registerer: prometheus.NewRegistry(),
+			DaysAhead:  7,
+			Retention:  retention,
+		},
+	)
 	go func() {
 		if err := u.Run(t.Context()); err != nil {
 			t.Error(err)
@@ -60,7 +68,7 @@ func run(t *testing.T, d *diary, retention time.Duration) *Upkeep {
 	return u
 }
 
-func TestPartitionsAreMadeAtOnceAndHourly(t *testing.T) {
+func TestPartitionsAreCreatedAtOnceAndHourly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &diary{failures: 2}
 		u := run(t, d, 0)
@@ -77,7 +85,8 @@ func TestPartitionsAreMadeAtOnceAndHourly(t *testing.T) {
 		if d.ensured != 5 || len(d.before) != 0 {
 			t.Errorf("ensured %d times, dropped %d times", d.ensured, len(d.before))
 		}
-		if want := 1 + int((2*partitionsEvery+2*retryAfter)/marksEvery); d.marked < want || d.marked > want+1 {
+		if want := 1 + int((2*partitionsEvery+2*retryAfter)/marksEvery); d.marked < want ||
+			d.marked > want+1 {
 			t.Errorf("marked %d times, want %d", d.marked, want)
 		}
 		if n := testutil.ToFloat64(u.parked); n != 3 {

@@ -1,6 +1,6 @@
 // Command controlplane is the Kubernetes control plane the chart is installed on in tests: kube-apiserver,
-// kube-controller-manager and kube-scheduler of one release in one program, chosen by the first argument. It adds nothing to
-// them; it exists because the upstream commands cannot be installed by version, their module being built on replace lines.
+// kube-controller-manager and kube-scheduler of one release in one program, chosen by the first argument. It
+// exists because `go install` cannot install the upstream commands, whose module has replace directives.
 package main
 
 import (
@@ -25,7 +25,8 @@ func main() {
 		"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
 	}
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: controlplane kube-apiserver|kube-controller-manager|kube-scheduler [flags]")
+		fmt.Fprintln(os.Stderr,
+			"usage: controlplane kube-apiserver|kube-controller-manager|kube-scheduler [flags]")
 		os.Exit(2)
 	}
 	name := os.Args[1]

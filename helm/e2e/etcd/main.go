@@ -1,5 +1,5 @@
-// Command etcd is the store of the control plane that the chart is installed on in tests. It adds nothing to etcd; it exists
-// because the upstream command cannot be installed by version, its module having replace lines.
+// Command etcd is the store of the control plane that the chart is installed on in tests. It exists
+// because `go install` cannot install the upstream command, whose module has replace directives.
 package main
 
 import (

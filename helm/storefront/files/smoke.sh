@@ -1,6 +1,6 @@
-# Asks the public surface. With a trial key: a Decision, a signal that hangs from it, and the same signal again, which is a
-# duplicate only when the first was recorded. Without one: health, and a refusal in the installation's own words.
-# (Kubernetes reads two dollar signs in arguments as one: there are none here.)
+# Tests the public API. With a trial key, it requests a Decision and sends a signal twice; the second is a duplicate only if
+# the first was recorded. Without a key, it checks the health and an error response.
+# (It must not contain two dollar signs in a row, which Kubernetes would replace.)
 fail() {
   echo "FAILED: $*" >&2
   exit 1

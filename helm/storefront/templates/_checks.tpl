@@ -1,12 +1,12 @@
-{{/* What the schema cannot say. Each refusal names the values that it is about. */}}
+{{/* Checks that the schema cannot express. Each message names the values. */}}
 
 {{- define "storefront.checks" -}}
 {{- $v := .Values -}}
 {{- $edge := $v.edge.shutdown -}}
-{{- include "storefront.checkGrace" (dict "name" "edge" "grace" $edge.terminationGracePeriodSeconds "parts" (list $edge.preStopSleepSeconds $edge.drainDelaySeconds 15 5 2) "text" "preStopSleepSeconds, drainDelaySeconds, 15 s for running requests, 5 s for records on their way, 2 s") -}}
+{{- include "storefront.checkGrace" (dict "name" "edge" "grace" $edge.terminationGracePeriodSeconds "parts" (list $edge.preStopSleepSeconds $edge.drainDelaySeconds 15 5 2) "text" "preStopSleepSeconds, drainDelaySeconds, 15 s for running requests, 5 s for records in flight, 2 s") -}}
 {{- range $name := list "control" "relay" -}}
 {{- $shutdown := (index $v $name).shutdown -}}
-{{- include "storefront.checkGrace" (dict "name" $name "grace" $shutdown.terminationGracePeriodSeconds "parts" (list $shutdown.preStopSleepSeconds 30 2) "text" "preStopSleepSeconds, 30 s for what is under way, 2 s") -}}
+{{- include "storefront.checkGrace" (dict "name" $name "grace" $shutdown.terminationGracePeriodSeconds "parts" (list $shutdown.preStopSleepSeconds 30 2) "text" "preStopSleepSeconds, 30 s for running work, 2 s") -}}
 {{- end -}}
 {{- range $name := list "edge" "control" "relay" -}}
 {{- $a := (index $v $name).autoscaling -}}
@@ -15,7 +15,7 @@
 {{- end -}}
 {{- end -}}
 {{- if and $v.relay.autoscaling.enabled $v.relay.keda.enabled -}}
-{{- fail "relay.autoscaling.enabled and relay.keda.enabled exclude each other: two controllers would set one number" -}}
+{{- fail "relay.autoscaling.enabled and relay.keda.enabled exclude each other: both set the number of replicas" -}}
 {{- end -}}
 {{- if and $v.relay.keda.enabled (gt (int $v.relay.keda.minReplicaCount) (int $v.relay.keda.maxReplicaCount)) -}}
 {{- fail "relay.keda.minReplicaCount is greater than maxReplicaCount" -}}
@@ -27,7 +27,7 @@
 {{- fail "kafka.sasl: a mechanism needs a username, and a username a mechanism" -}}
 {{- end -}}
 {{- if and $v.ingress.enabled (not $v.ingress.hosts) -}}
-{{- fail "ingress.hosts is required with ingress.enabled: without a host the surface would answer for every name" -}}
+{{- fail "ingress.hosts is required with ingress.enabled: without a host it would serve all names" -}}
 {{- end -}}
 {{- if and $v.control.ingress.enabled (not $v.control.ingress.hosts) -}}
 {{- fail "control.ingress.hosts is required with control.ingress.enabled" -}}
@@ -49,11 +49,11 @@
 {{- $need := 0 -}}
 {{- range .parts -}}{{- $need = add $need (int .) -}}{{- end -}}
 {{- if lt (int .grace) (int $need) -}}
-{{- fail (printf "%s.shutdown.terminationGracePeriodSeconds is %d and must be at least %d (%s), or what is under way is lost" .name (int .grace) (int $need) .text) -}}
+{{- fail (printf "%s.shutdown.terminationGracePeriodSeconds is %d and must be at least %d (%s) to finish running work" .name (int .grace) (int $need) .text) -}}
 {{- end -}}
 {{- end -}}
 
-{{/* Objects of CRDs are made when asked for. On a live cluster without the CRD the refusal says what is missing; a render without a cluster knows of none and goes on. */}}
+{{/* On a cluster without a needed CRD, rendering fails with a message. Without a cluster, the CRDs are unknown and not checked. */}}
 {{- define "storefront.checkCapabilities" -}}
 {{- $v := .Values -}}
 {{- if .Capabilities.APIVersions.Has "apps/v1/Deployment" -}}

@@ -1,4 +1,4 @@
-{{/* The plain variables of each component, by their own names; the ConfigMap holds them. */}}
+{{/* The settings of each component that are not secret, for its ConfigMap. */}}
 
 {{/* dict root, name, values */}}
 {{- define "storefront.config" -}}
@@ -63,7 +63,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* dict root, name, values: the list of a container's environment. */}}
+{{/* dict root, name, values: the environment of a container. */}}
 {{- define "storefront.env" -}}
 {{- $v := .root.Values -}}
 {{- $prefix := include "storefront.prefix" .name -}}
@@ -108,7 +108,7 @@
 {{- end }}
 {{- end -}}
 
-{{/* The image's own CA bundle is a file; a folder is read beside it. */}}
+{{/* The CAs of a folder are trusted in addition to those of the binary. */}}
 {{- define "storefront.caEnv" -}}
 {{- if or .Values.caBundle.existingSecret .Values.caBundle.existingConfigMap }}
 - name: SSL_CERT_DIR

@@ -4,7 +4,7 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* At most 40 characters, so that what is added to it ("-control-ops") still fits a label. */}}
+{{/* At most 40 characters, so that suffixes such as "-control-ops" fit a label. */}}
 {{- define "storefront.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
@@ -22,14 +22,14 @@
 {{- default (ternary (include "storefront.fullname" .) "default" .Values.serviceAccount.create) .Values.serviceAccount.name -}}
 {{- end -}}
 
-{{/* dict root, name (component): what selectors hold, which never changes. */}}
+{{/* dict root, name (component): the labels of selectors, which never change. */}}
 {{- define "storefront.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "storefront.name" .root }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .name }}
 {{- end -}}
 
-{{/* dict root, name, labels (more of them): what pods carry. No version is in it, so that a new chart with the same pods does not replace them. */}}
+{{/* dict root, name, labels (additional): the labels of pods, without a version, so that a new chart with equal pods does not replace them. */}}
 {{- define "storefront.podLabels" -}}
 {{ include "storefront.selectorLabels" . }}
 app.kubernetes.io/part-of: storefront
@@ -38,7 +38,7 @@ app.kubernetes.io/part-of: storefront
 {{- end }}
 {{- end -}}
 
-{{/* dict root, name, labels (more of them) */}}
+{{/* dict root, name, labels (additional) */}}
 {{- define "storefront.labels" -}}
 {{ include "storefront.podLabels" . }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
@@ -46,7 +46,7 @@ app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
 {{- end -}}
 
-{{/* dict root, name, suffix, labels, annotations: a whole metadata. */}}
+{{/* dict root, name, suffix, labels, annotations: the metadata of an object. */}}
 {{- define "storefront.metadata" -}}
 name: {{ include "storefront.fullname" .root }}-{{ .name }}{{ default "" .suffix }}
 namespace: {{ .root.Release.Namespace }}

@@ -1,10 +1,10 @@
-{{/* What the pods of the three components have in common: dict root, name, values. */}}
+{{/* The pods of the three components: dict root, name, values. */}}
 
 {{- define "storefront.scaled" -}}
 {{- or .values.autoscaling.enabled (and (eq .name "relay") .root.Values.relay.keda.enabled) -}}
 {{- end -}}
 
-{{/* The least number of pods, whoever decides about it. */}}
+{{/* The minimum number of pods, with or without an autoscaler. */}}
 {{- define "storefront.leastReplicas" -}}
 {{- if .values.autoscaling.enabled -}}
 {{- .values.autoscaling.minReplicas | int -}}
@@ -64,7 +64,7 @@ volumes:
 {{- include "storefront.placement" . }}
 {{- end -}}
 
-{{/* What the pods of Jobs have, too. Service links would put variables into the environment that begin as ours do, and ours refuse what they do not know. */}}
+{{/* Common to all pods. Service links would add variables with the prefixes of our settings, which the services reject as unknown. */}}
 {{- define "storefront.podCommon" -}}
 automountServiceAccountToken: false
 enableServiceLinks: false

@@ -1,6 +1,6 @@
-{{/* Where secret values come from. Nothing here ever prints one. */}}
+{{/* The sources of secret values. */}}
 
-{{/* The Secret of mode auth.create, and its twin for the migration, which runs before the release's objects exist. */}}
+{{/* The Secret of auth.create, and a copy for the migration, which runs before the other objects exist. */}}
 {{- define "storefront.authName" -}}
 {{ include "storefront.fullname" . }}-auth
 {{- end -}}
@@ -29,7 +29,7 @@ refusal), needed. The reference as YAML, or nothing when the item is not used.
 {{- end -}}
 {{- end -}}
 
-{{/* dict root, item, auth, what, needed, variable: an environment entry of one of our own secrets, or nothing. */}}
+{{/* dict root, item, auth, what, needed, variable: the environment variable of one of our secrets, or nothing. */}}
 {{- define "storefront.ownSecretEnv" -}}
 {{- $item := index .root.Values.secrets .item -}}
 {{- $shared := .root.Values.secrets.existingSecret -}}
@@ -45,7 +45,7 @@ refusal), needed. The reference as YAML, or nothing when the item is not used.
 {{- end }}
 {{- end -}}
 
-{{/* dict root, role (edge, control, relay, migrations), prefix: DATABASE_URL, or PGPASSWORD beside the URL of the ConfigMap. */}}
+{{/* dict root, role (edge, control, relay, migrations), prefix: DATABASE_URL, or PGPASSWORD if the URL is in the ConfigMap. */}}
 {{- define "storefront.databaseEnv" -}}
 {{- $pg := .root.Values.postgresql -}}
 {{- $role := index $pg .role -}}
@@ -71,7 +71,7 @@ refusal), needed. The reference as YAML, or nothing when the item is not used.
 {{- and .root.Values.auth.create (ne .root.Values.auth.databaseUrl "") (eq $role.existingSecret "") (eq .root.Values.postgresql.existingSecret "") -}}
 {{- end -}}
 
-{{/* dict root, role: the URL without a password, or nothing when the whole URL is secret. */}}
+{{/* dict root, role: the URL without a password, or nothing if the whole URL is secret. */}}
 {{- define "storefront.databaseUrl" -}}
 {{- $pg := .root.Values.postgresql -}}
 {{- $role := index $pg .role -}}

@@ -1,7 +1,7 @@
-// Package decisionid owns the signed Decision id (contract, section 2 "Decisions"): "dec_" and the base64url of key
-// id, UUIDv7 and a truncated HMAC-SHA-256 over connection and UUID. An edge so knows an id that this service minted
-// for this connection without a look-up. It refuses to tell an unknown id from another connection's: both fail the
-// same check in the same time.
+// Package decisionid owns the signed Decision id: "dec_" and the base64url of key id, UUIDv7 and a truncated
+// HMAC-SHA-256 over connection and UUID. So an edge recognizes an id that this service minted for this
+// connection without a look-up. An unknown id and one of another connection fail the same check in the same
+// time.
 package decisionid
 
 import (
@@ -31,10 +31,10 @@ const (
 
 type key struct {
 	kid  [kidLen]byte
-	macs sync.Pool // of *macState: keyed hashes are costly to set up
+	macs sync.Pool // of *macState: setting up a keyed hash is expensive
 }
 
-// macState is scratch of one MAC computation; it goes back to its key's pool before the computation returns.
+// macState is the scratch memory of one MAC computation, which returns it to the pool of its key.
 type macState struct {
 	hash hash.Hash
 	buf  []byte
@@ -43,9 +43,9 @@ type macState struct {
 // Keyring mints with its first key and verifies with all of them.
 type Keyring struct{ keys []*key }
 
-// ParseKeyring reads "kid:base64secret[,kid:base64secret…]": the first key mints, all verify, so a key is rotated by
-// putting a new one in front. A kid is 1 to 4 characters of [a-z0-9], a secret at least 32 bytes. Errors never quote
-// a secret.
+// ParseKeyring parses "kid:base64secret[,kid:base64secret…]". The first key mints, all verify, so a key is
+// rotated by putting a new one in front. A kid is 1 to 4 characters of [a-z0-9], a secret at least 32 bytes.
+// Errors never quote a secret.
 func ParseKeyring(s string) (*Keyring, error) {
 	var ring Keyring
 	for i, part := range strings.Split(s, ",") {
@@ -65,7 +65,8 @@ func ParseKeyring(s string) (*Keyring, error) {
 
 func parseKey(s string) (*key, error) {
 	kid, secret, found := strings.Cut(s, ":")
-	if !found || len(kid) == 0 || len(kid) > kidLen || strings.Trim(kid, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+	if !found || len(kid) == 0 || len(kid) > kidLen ||
+		strings.Trim(kid, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
 		return nil, errors.New("want kid:base64secret with a kid of 1 to 4 characters of [a-z0-9]")
 	}
 	raw, err := base64.StdEncoding.DecodeString(secret)
@@ -93,7 +94,8 @@ func (r *Keyring) Mint(c ident.ConnectionID, now time.Time) ident.DecisionID {
 	return ident.DecisionID(prefix + base64.RawURLEncoding.EncodeToString(raw[:]))
 }
 
-// Verify reports whether this keyring minted the id for the connection. One MAC is computed whatever the id is.
+// Verify reports whether this keyring minted the id for the connection. It computes one MAC for any id, so
+// its time tells nothing.
 func (r *Keyring) Verify(c ident.ConnectionID, id string) bool {
 	raw, ok := decode(id)
 	k, known := r.byKid([kidLen]byte(raw[:kidLen]))
@@ -102,7 +104,7 @@ func (r *Keyring) Verify(c ident.ConnectionID, id string) bool {
 	return ok && known && equal
 }
 
-// MintedAt returns the millisecond at which the id says that it was minted. It does not verify the id.
+// MintedAt returns the millisecond that the id carries. It does not verify the id.
 func MintedAt(id string) (time.Time, bool) {
 	raw, ok := decode(id)
 	if !ok {
@@ -113,7 +115,7 @@ func MintedAt(id string) (time.Time, bool) {
 	return time.UnixMilli(int64(ms)).UTC(), true
 }
 
-// decode answers zero bytes for what has not the form, so that the caller's work is the same.
+// decode returns zero bytes for a malformed id, so that the caller does the same work.
 func decode(id string) (raw [rawLen]byte, ok bool) {
 	if len(id) != len(prefix)+bodyLen || id[:len(prefix)] != prefix {
 		return raw, false

@@ -52,7 +52,8 @@ func TestEveryTamperedByteIsRefused(t *testing.T) {
 			t.Errorf("taken with another byte at %d", i)
 		}
 	}
-	for _, s := range []string{"", "dec_", "dec_abc", id[:len(id)-1], id + "A", strings.Repeat("x", len(id))} {
+	for _, s := range []string{"", "dec_", "dec_abc", id[:len(id)-1], id + "A",
+		strings.Repeat("x", len(id))} {
 		if r.Verify("con_1", s) {
 			t.Errorf("%q is taken", s)
 		}
@@ -96,7 +97,7 @@ func BenchmarkVerify(b *testing.B) {
 	}
 }
 
-// FuzzVerify: what was not minted for the connection is not ours.
+// FuzzVerify: an id that was not minted for the connection is refused.
 func FuzzVerify(f *testing.F) {
 	ring, err := ParseKeyring("k1:" + strings.Repeat("QUJD", 11))
 	if err != nil {
@@ -106,7 +107,8 @@ func FuzzVerify(f *testing.F) {
 		mine  = "dec_azEAAAGjGFxQAHZ6uxkhCeB10yc0mZSF3BR_W2aqoWmMsb9l"
 		other = "dec_azEAAAGjGFxQAHQerFl1zV1cDJzuJgeUY6Nq18odZlAbqNUP"
 	)
-	for _, id := range []string{mine, other, mine[:len(mine)-1], mine + "A", "dec_", "", "dec_" + strings.Repeat("A", 48), strings.ToUpper(mine)} {
+	for _, id := range []string{mine, other, mine[:len(mine)-1], mine + "A", "dec_", "",
+		"dec_" + strings.Repeat("A", 48), strings.ToUpper(mine)} {
 		f.Add(id)
 	}
 	f.Fuzz(func(t *testing.T, id string) {

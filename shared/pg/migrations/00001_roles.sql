@@ -1,6 +1,7 @@
 -- +goose Up
--- Group roles of the services (a login role of a deployment is a member of one) and the schemas. Roles belong to the
--- whole cluster, so another database's migration may have made them, or may be making them now.
+-- Group roles of the services (a login role of a deployment is a member of one) and the schemas. Roles belong
+-- to the whole cluster, so the migration of another database may have created them, or may be creating them
+-- now.
 -- +goose StatementBegin
 DO $$
 DECLARE

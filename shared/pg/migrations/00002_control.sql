@@ -1,7 +1,7 @@
 -- Schema control: connections, the tokens of custom connectors and the storefront keys.
--- Written by control alone. Edge reads what it needs to open a door, column by column: never a
--- sealed secret, never a store profile, never a connector's token. Nobody may delete a row.
--- River's tables live in this schema too; `control migrate up` makes them and grants them.
+-- Only control writes. Edge reads the columns that it needs to resolve a key: never a sealed secret, the
+-- profile of a shop or the token of a connector. No role may delete a row.
+-- River's tables live in this schema too; `control migrate up` creates them and grants access.
 
 -- +goose Up
 CREATE SCHEMA IF NOT EXISTS control;
@@ -24,7 +24,8 @@ GRANT SELECT, INSERT ON control.connections TO storefront_control;
 GRANT UPDATE (state, store_profile) ON control.connections TO storefront_control;
 GRANT SELECT (connection_id, store_id, provider, state) ON control.connections TO storefront_edge;
 
--- One token per custom connection; rotating it replaces the row's values, so the old one ends at once.
+-- One token per custom connection. Rotating it replaces the values of the row, so the old token is invalid at
+-- once.
 CREATE TABLE control.connector_tokens (
     connection_id      text        PRIMARY KEY REFERENCES control.connections,
     connector_token_id text        NOT NULL,
@@ -35,9 +36,9 @@ CREATE TABLE control.connector_tokens (
 GRANT SELECT, INSERT ON control.connector_tokens TO storefront_control;
 GRANT UPDATE (connector_token_id, token_hmac, created_at) ON control.connector_tokens TO storefront_control;
 
--- changed_version is the key version of the row's last change, pushed_version the newest one that
--- Redis is known to hold. A row whose change is not in Redis keeps the version that is published
--- there behind it, so that an edge never trusts a Redis that has not heard of a revocation.
+-- changed_version is the key version of the last change of the row, pushed_version the newest one that Redis
+-- is known to hold. The version published in Redis stays below that of a row whose change is not in Redis, so
+-- an edge never trusts a Redis that misses a revocation.
 CREATE TABLE control.api_keys (
     api_key_id      text        PRIMARY KEY,
     connection_id   text        NOT NULL REFERENCES control.connections,
@@ -64,8 +65,8 @@ GRANT SELECT, INSERT ON control.api_keys TO storefront_control;
 GRANT UPDATE (sealed_secret, revoked_at, changed_version, pushed_version) ON control.api_keys TO storefront_control;
 GRANT SELECT (api_key_id, connection_id, digest, scopes, revoked_at) ON control.api_keys TO storefront_edge;
 
--- One row. Every transaction that issues or revokes a key raises the version while it holds the
--- row, so versions become visible in their order.
+-- One row. A transaction that issues or revokes a key raises the version while it holds the row, so versions
+-- become visible in their order.
 CREATE TABLE control.key_version (
     singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
     version   bigint  NOT NULL CHECK (version >= 0)

@@ -1,12 +1,13 @@
--- Schema relay: what engine-relay stores of shoppers' signals. Uniqueness lives in the narrow ledger; what is bulky
--- is partitioned by day and leaves by dropping days. Identifiers compare bytewise (COLLATE "C"), as the relay sorts.
+-- Schema relay: what engine-relay stores of shoppers' signals. The narrow ledger keeps signals unique; the
+-- large tables are partitioned by day, and days are dropped. Identifiers compare bytewise (COLLATE "C"), as
+-- the relay sorts.
 
 -- +goose Up
 CREATE SCHEMA IF NOT EXISTS relay;
 GRANT USAGE ON SCHEMA relay TO storefront_relay, storefront_edge;
 
--- One row per signal that was ever stored: digest is the first half of SHA-256 over connection and signal id. It is
--- what makes each signal count once, so it outlives the signals and is never dropped with them.
+-- One row per signal that was ever stored: digest is the first half of SHA-256 over connection and signal id.
+-- The row makes each signal count once, so it outlives the signal and is never dropped with it.
 CREATE TABLE relay.ledger (
     connection_id text COLLATE "C" NOT NULL,
     digest        uuid             NOT NULL,
@@ -25,8 +26,9 @@ END
 $$;
 -- +goose StatementEnd
 
--- stored_at is the storing transaction's now(), the same as in the ledger, which so leads to the day and the block.
--- foreign_item: the Decision did not hold this item; NULL while the Decision is not known. crawler: the request's mark.
+-- stored_at is now() of the storing transaction, as in the ledger, so a ledger row leads to the day and the
+-- block. foreign_item: the Decision does not contain this item; NULL while the Decision is unknown. crawler:
+-- the request looked like a crawler's.
 CREATE TABLE relay.signals (
     connection_id     text COLLATE "C" NOT NULL,
     decision_id       text COLLATE "C" NOT NULL,
@@ -52,7 +54,7 @@ CREATE INDEX signals_stored ON relay.signals USING brin (stored_at);
 CREATE INDEX signals_unmarked ON relay.signals (connection_id, decision_id, stored_at) WHERE foreign_item IS NULL;
 CREATE TABLE relay.signals_default PARTITION OF relay.signals DEFAULT;
 
--- One row per request that brought a signal that was new. clients: {signal_id: client}. Leaves PostgreSQL never.
+-- One row per request with at least one new signal. clients: {signal_id: client}. Never leaves PostgreSQL.
 CREATE TABLE relay.audit (
     connection_id   text COLLATE "C" NOT NULL,
     record_id       uuid             NOT NULL,
@@ -69,8 +71,8 @@ CREATE TABLE relay.audit (
 CREATE INDEX audit_stored ON relay.audit USING brin (stored_at);
 CREATE TABLE relay.audit_default PARTITION OF relay.audit DEFAULT;
 
--- minted_at is the instant that the decision id itself carries (the epoch when it carries none), so that an id
--- leads to one partition and is unique over all of them.
+-- minted_at is the instant that the decision id itself carries (the epoch when it carries none), so that an
+-- id leads to one partition and is unique over all of them.
 CREATE TABLE relay.decisions (
     connection_id text COLLATE "C" NOT NULL,
     decision_id   text COLLATE "C" NOT NULL,
@@ -88,8 +90,9 @@ CREATE TABLE relay.decisions (
 ) PARTITION BY RANGE (minted_at);
 CREATE TABLE relay.decisions_default PARTITION OF relay.decisions DEFAULT;
 
--- The line of one Decision, item and variant ('' when it has none). state is what order-free folding needs beside
--- the quantity: the last set-or-remove and the adds after it (engine-relay's package cart owns its form).
+-- The cart line of one Decision, item and variant ('' for no variant). state is what folding in any order
+-- needs beside the quantity: the last set-or-remove and the adds after it (package cart of engine-relay owns
+-- its form).
 CREATE TABLE relay.cart_lines (
     connection_id text COLLATE "C" NOT NULL,
     decision_id   text COLLATE "C" NOT NULL,
@@ -102,9 +105,9 @@ CREATE TABLE relay.cart_lines (
     PRIMARY KEY (connection_id, decision_id, item_id, variant_id)
 ) WITH (fillfactor = 80);
 
--- What could not be stored, with its bytes, so that nothing disappears. signal_index is -1 for a whole Kafka record;
--- for one signal the bytes are a record that holds it alone, ready to be produced again. The bytes' digest is in the
--- key because offsets begin anew when a topic is made anew.
+-- Records that could not be stored, with their bytes, so that none is lost. signal_index is -1 for a whole
+-- Kafka record; for one signal the bytes are a record with that signal only, ready to be produced again. The
+-- digest of the bytes is in the key because offsets start again when a topic is created again.
 CREATE TABLE relay.parked (
     parked_id       bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     topic           text        NOT NULL,
@@ -121,8 +124,9 @@ CREATE TABLE relay.parked (
     CONSTRAINT parked_once UNIQUE (topic, topic_partition, record_offset, signal_index, digest)
 );
 
--- ensure_partitions makes the days from yesterday to days_ahead and returns how many whole days ahead are there for
--- every table. A day whose rows already lie in the default partition cannot be made: it is left out with a warning.
+-- ensure_partitions creates the days from yesterday to days_ahead and returns how many whole days ahead exist
+-- for all tables. A day whose rows are in the default partition already cannot be created: it is left out
+-- with a warning.
 -- +goose StatementBegin
 CREATE FUNCTION relay.ensure_partitions(days_ahead integer) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER
@@ -159,8 +163,8 @@ END
 $$;
 -- +goose StatementEnd
 
--- drop_partitions ends the days that lie wholly before the date, of signals, audit and decisions alike, and returns
--- how many tables went. The last seven days are out of its reach, whoever asks.
+-- drop_partitions drops the days of signals, audit and decisions that lie wholly before the date, and returns
+-- the number of tables. It never drops the last seven days.
 -- +goose StatementBegin
 CREATE FUNCTION relay.drop_partitions(before date) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER

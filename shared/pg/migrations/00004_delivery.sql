@@ -1,14 +1,15 @@
--- Schema delivery: the queue toward the engine. Written only through shared/deliveries: control enqueues envelopes,
--- replays the dead and asks for a probe; engine-relay does everything else. Kinds: 1 interaction, 2 envelope.
+-- Schema delivery: the queue toward the engine. Only shared/deliveries writes it: control enqueues envelopes,
+-- replays dead letters and asks for a probe; engine-relay does the rest. Kinds: 1 interaction, 2 envelope.
 
 -- +goose Up
 CREATE SCHEMA IF NOT EXISTS delivery;
 GRANT USAGE ON SCHEMA delivery TO storefront_relay, storefront_control;
 
--- What waits. Lanes 0 to 7 hold what goes in order and in batches; 8 to 15 are their asides: what must be retried
--- alone, each row at its own time. Rows of lanes 0 to 7 are inserted and deleted, and updated only to freeze a body
--- that awaited its Decision, or to count a failed attempt. body is the JSON object, byte for byte as it is delivered.
--- failed_since is on the clock that stands still while the worker does not run (delivery.running_now()).
+-- The waiting entries. Lanes 0 to 7 hold entries that are delivered in order and in batches; 8 to 15 are
+-- their retry lanes, whose entries are retried alone, each at its own time. Rows of lanes 0 to 7 are inserted
+-- and deleted, and updated only to freeze a body that awaited its Decision, or to count a failed attempt.
+-- body is the JSON object, byte for byte as it is delivered. failed_since is on the clock that stops while no
+-- worker runs (delivery.running_now()).
 CREATE TABLE delivery.entries (
     connection_id text COLLATE "C" NOT NULL,
     kind          smallint         NOT NULL,
@@ -35,9 +36,9 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON delivery.entries TO storefront_relay;
 GRANT INSERT (connection_id, kind, lane, id, body, awaits, awaits_minted, created_at) ON delivery.entries TO storefront_control;
 GRANT SELECT (connection_id, kind, lane, seq, created_at) ON delivery.entries TO storefront_control;
 
--- Who may send a lane's rows. Made and woken by the compactor. fence rises with every lease, and every later change
--- names it. flight: the rows that are being sent under the present lease; unconfirmed: those that were sent and not
--- answered, which an expired lease's flight joins.
+-- The lease of each lane. The compactor creates and wakes lanes. fence rises with each lease, and each later
+-- change names it. flight: the entries that are sent under the current lease; unconfirmed: entries that were
+-- sent and not answered, including the flight of an expired lease.
 CREATE TABLE delivery.lanes (
     connection_id text COLLATE "C" NOT NULL,
     kind          smallint         NOT NULL,
@@ -57,8 +58,8 @@ CREATE TABLE delivery.lanes (
 CREATE INDEX lanes_ready ON delivery.lanes (served_at) WHERE ready;
 GRANT SELECT, INSERT, UPDATE ON delivery.lanes TO storefront_relay;
 
--- What each transaction changed, appended without a lock; a compactor folds them into the counts and wakes the lanes
--- (a bit each). minute is the minute of death that dead counts for.
+-- The changes of each transaction, appended without a lock; a compactor folds them into the counts and wakes
+-- the lanes (one bit each). minute is the minute in which the counted entries were dead-lettered.
 CREATE TABLE delivery.deltas (
     delta_id      bigint           GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     connection_id text COLLATE "C" NOT NULL,
@@ -86,7 +87,7 @@ CREATE TABLE delivery.counts (
 GRANT SELECT, INSERT, UPDATE ON delivery.counts TO storefront_relay;
 GRANT SELECT ON delivery.counts TO storefront_control;
 
--- What died, with its bytes. lane is the one that a replay returns it to.
+-- Dead letters, with their bytes. lane is the one that a replay returns the entry to.
 CREATE TABLE delivery.dead (
     connection_id text COLLATE "C" NOT NULL,
     kind          smallint         NOT NULL,
@@ -116,7 +117,7 @@ CREATE TABLE delivery.dead_minutes (
 GRANT SELECT, INSERT, UPDATE, DELETE ON delivery.dead_minutes TO storefront_relay;
 GRANT SELECT ON delivery.dead_minutes TO storefront_control;
 
--- Who delivers. stopped: it ended in order, so it no longer speaks for the worker's state while another does.
+-- The relays. stopped: the relay ended in order, so its state counts only while no other relay reports.
 CREATE TABLE delivery.relays (
     relay_id          text        PRIMARY KEY,
     configured        boolean     NOT NULL,
@@ -128,8 +129,9 @@ CREATE TABLE delivery.relays (
 GRANT SELECT, INSERT, UPDATE, DELETE ON delivery.relays TO storefront_relay;
 GRANT SELECT ON delivery.relays TO storefront_control;
 
--- Credentials that the engine refused, by SHA-256; blocked_at is NULL since it was taken again, at cleared_at. A
--- refusal of what was leased before that comes late and blocks nothing. probe_at: from then on one request may try.
+-- Credentials that the engine refused, by SHA-256; blocked_at is NULL after it accepted the credential again,
+-- at cleared_at. A refusal of an entry that was leased before cleared_at is late and blocks nothing.
+-- probe_at: from then on one request may probe.
 CREATE TABLE delivery.blocks (
     credential_digest bytea       PRIMARY KEY,
     blocked_at        timestamptz,
@@ -142,7 +144,7 @@ GRANT SELECT, INSERT, UPDATE ON delivery.blocks TO storefront_relay;
 GRANT SELECT ON delivery.blocks TO storefront_control;
 GRANT UPDATE (probe_at) ON delivery.blocks TO storefront_control;
 
--- The clock of failing: how long the worker did not run, and since when it does not.
+-- The clock of failures: how long no worker ran in total, and since when none runs.
 CREATE TABLE delivery.clock (
     singleton  boolean     PRIMARY KEY DEFAULT true CHECK (singleton),
     held       interval    NOT NULL DEFAULT '0',
@@ -158,7 +160,8 @@ RETURN (SELECT coalesce(c.held_since, now()) - c.held FROM delivery.clock c);
 REVOKE ALL ON FUNCTION delivery.running_now() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION delivery.running_now() TO storefront_relay;
 
--- The worker's state: of the relays that speak (a heartbeat within 15 s), else of the one that spoke last.
+-- The state of the worker: of the relays with a heartbeat within 15 s, else of the one with the last
+-- heartbeat.
 CREATE VIEW delivery.worker AS
 WITH speaking AS (
     SELECT configured, credential_digest

@@ -1,16 +1,17 @@
--- Schema control: the catalog. What connectors delivered (observations), which revision of each entity is applied
--- (entities), what shoppers read (aggregates) and the tree that items hang from (taxonomy_nodes, item_taxonomy).
--- Every transaction takes its locks in the order entities, taxonomy_nodes, aggregates, each by key. Rows of these
--- tables are never deleted but for links of items, so a key that was found stays.
+-- Schema control: the catalog. What connectors delivered (observations), which revision of each entity is
+-- applied (entities), what shoppers read (aggregates) and the tree of categories (taxonomy_nodes,
+-- item_taxonomy). Each transaction takes its locks in the order entities, taxonomy_nodes, aggregates, each by
+-- key. Rows of these tables are never deleted, except links of items, so a key that was found stays.
 
 -- +goose Up
 
--- Everything that can be archived, whatever the compare-and-set says of it later; only a duplicate is not archived
--- anew, since its content is there. raw: the exact bytes as they came (of a custom connection the whole element, with
--- its own raw and document in it; of a provider the body of its answer). document: the exact bytes that operation 10
--- serves, of accepted upserts only. minted_at is the millisecond that the id itself carries, so an id leads to one day.
--- state: accepted; stale and conflict (archived, not applied); quarantined (reason names rule and pointer), which E8
--- turns into replayed (its content was accepted as another observation) or superseded (the entity has moved on).
+-- The archive: all observations, whatever the result of the compare-and-set, except duplicates, whose content
+-- is there already. raw: the exact bytes as they came (of a custom connection the whole element, including
+-- its raw and document; of a platform the body of its answer). document: the exact bytes that read_canonical
+-- serves, of accepted upserts only. minted_at is the millisecond that the id itself carries, so an id leads
+-- to one day. state: accepted; stale and conflict (archived, not applied); quarantined (reason names rule and
+-- pointer), which replay_quarantined turns into replayed (its content was accepted as another observation) or
+-- superseded (a newer revision was applied meanwhile).
 CREATE TABLE control.observations (
     observation_id    text COLLATE "C" NOT NULL,
     minted_at         timestamptz      NOT NULL,
@@ -42,8 +43,8 @@ GRANT SELECT, INSERT ON control.observations TO storefront_control;
 GRANT UPDATE (state, reason) ON control.observations TO storefront_control;
 GRANT SELECT (minted_at) ON control.observations_default TO storefront_control;
 
--- The revision of an entity that is applied, and the observation that brought it. A deleted entity's row stays: it is
--- the tombstone. revision 0 is a row that was made to be locked, and is never committed.
+-- The applied revision of each entity, and its observation. The row of a deleted entity stays as the
+-- tombstone. revision 0 is a row that was inserted to be locked, and is never committed.
 CREATE TABLE control.entities (
     connection_id  text COLLATE "C" NOT NULL,
     entity         text COLLATE "C" NOT NULL,
@@ -57,9 +58,10 @@ CREATE TABLE control.entities (
 GRANT SELECT, INSERT ON control.entities TO storefront_control;
 GRANT UPDATE (revision, operation, content_digest, observation_id) ON control.entities TO storefront_control;
 
--- The taxonomy of a store. document: the canonical bytes of the category's document, NULL while none is there (an item
--- named the node first, or the category was deleted). Whoever writes an item holds its nodes FOR SHARE until the commit,
--- so a change of the category waits for the item's links, or the item sees the change.
+-- The taxonomy of a shop. document: the canonical bytes of the document of the category, NULL while there is
+-- none (an item named the node first, or the category was deleted). A transaction that writes an item holds
+-- its nodes FOR SHARE until the commit, so a change of the category waits for the links of the item, or the
+-- item sees the change.
 CREATE TABLE control.taxonomy_nodes (
     connection_id text COLLATE "C" NOT NULL,
     taxonomy_id   text COLLATE "C" NOT NULL,
@@ -69,7 +71,7 @@ CREATE TABLE control.taxonomy_nodes (
 GRANT SELECT, INSERT ON control.taxonomy_nodes TO storefront_control;
 GRANT UPDATE (document) ON control.taxonomy_nodes TO storefront_control;
 
--- Which items hang from a node: taxonomy_ids of aggregates, the other way round.
+-- The items of each node: the inverse of taxonomy_ids of aggregates.
 CREATE TABLE control.item_taxonomy (
     connection_id text COLLATE "C" NOT NULL,
     taxonomy_id   text COLLATE "C" NOT NULL,
@@ -78,9 +80,10 @@ CREATE TABLE control.item_taxonomy (
 );
 GRANT SELECT, INSERT, DELETE ON control.item_taxonomy TO storefront_control;
 
--- What operation 2 serves. refresh_revision rises with every accepted change of the item and with every change of its
--- categories that shows, over delete and re-creation too. document: the item's canonical bytes, taxonomy as delivered;
--- body: the exact bytes of operation 2. Both are NULL for a deleted item.
+-- What getCatalogItem serves. refresh_revision rises with each accepted change of the item and with each
+-- visible change of its categories, also across deletion and re-creation. document: the canonical bytes of
+-- the item with its taxonomy as delivered; body: the exact bytes of the response. Both are NULL for a deleted
+-- item.
 CREATE TABLE control.aggregates (
     connection_id    text COLLATE "C"   NOT NULL,
     item_id          text COLLATE "C"   NOT NULL,
@@ -103,8 +106,9 @@ GRANT UPDATE (refresh_revision, document, body, taxonomy_ids, sellable, refreshe
 GRANT SELECT (connection_id, item_id, refresh_revision, body, sellable, refreshed_at) ON control.aggregates
     TO storefront_edge;
 
--- ensure_partitions makes the days of the archive from yesterday to days_ahead and returns how many whole days ahead are
--- there. A day whose rows already lie in the default partition cannot be made: it is left out with a warning.
+-- ensure_partitions creates the days of the archive from yesterday to days_ahead and returns how many whole
+-- days ahead exist. A day whose rows are in the default partition already cannot be created: it is left out
+-- with a warning.
 -- +goose StatementBegin
 CREATE FUNCTION control.ensure_partitions(days_ahead integer) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER
@@ -138,8 +142,8 @@ END
 $$;
 -- +goose StatementEnd
 
--- drop_partitions ends the days of the archive that lie wholly before the date and returns how many went. The last
--- thirty days are out of its reach, whoever asks: the engine may still be told of what lies in them.
+-- drop_partitions drops the days of the archive that lie wholly before the date and returns the number. It
+-- never drops the last thirty days: deliveries to the engine may still refer to them.
 -- +goose StatementBegin
 CREATE FUNCTION control.drop_partitions(before date) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER

@@ -1,13 +1,13 @@
--- Schema control: platform connectors. How a shop of a provider was installed (installations), what opens it
--- (credentials), where its notifications arrive (endpoints, webhook_deliveries) and its loads (bootstrap_runs). An
--- access token is in credentials alone, sealed and bound to its row; no other table, job or log has it.
+-- Schema control: platform connectors. How a shop of a platform was installed (installations), its access
+-- tokens (credentials), its webhooks (endpoints, webhook_deliveries) and its bootstrap runs (bootstrap_runs).
+-- Access tokens are in credentials only, sealed and bound to their row; no other table, job or log has them.
 
 -- +goose Up
 
--- The saga of a connection, one for its life: installing the store again opens it anew under the next epoch, and a
--- runner of an older epoch changes nothing any more. attempts are those of the step that state waits for, due_at is when
--- the next one is wanted. reason is of the last failure, also while the saga tries on. state failed: the attempts are
--- used up. Who holds the lease makes the calls; one that let it lapse changes nothing any more.
+-- The installation saga, one per connection: installing the shop again restarts it under the next epoch, and
+-- a job of an older epoch changes nothing. attempts counts those of the step that state waits for, due_at is
+-- the time of the next one. reason is that of the last failure, also while the saga continues. state failed:
+-- the attempts are used up. The lease columns are those of earlier releases.
 CREATE TABLE control.installations (
     installation_id      text COLLATE "C" PRIMARY KEY,
     connection_id        text COLLATE "C" NOT NULL UNIQUE REFERENCES control.connections,
@@ -37,8 +37,8 @@ GRANT UPDATE (provider_app_id, epoch, state, reason, attempts, scope, browser_pr
     updated_at, due_at, lease, lease_until, swept_at, caught_up_at) ON control.installations TO storefront_control;
 CREATE INDEX installations_unfinished ON control.installations (due_at) WHERE state NOT IN ('completed', 'failed');
 
--- The provider's access token, sealed for this table, column and connection. The blob begins with the id of its key.
--- An uninstallation deletes the row.
+-- The access token of the platform, sealed for this table, column and connection. The blob begins with the id
+-- of its key. An uninstallation deletes the row.
 CREATE TABLE control.credentials (
     connection_id text COLLATE "C" PRIMARY KEY REFERENCES control.connections,
     sealed        bytea            NOT NULL,
@@ -48,8 +48,8 @@ CREATE TABLE control.credentials (
 GRANT SELECT, INSERT, DELETE ON control.credentials TO storefront_control;
 GRANT UPDATE (sealed, updated_at) ON control.credentials TO storefront_control;
 
--- Where notifications of a connection arrive. The one without a topic is that of operation 5's answer; the others are
--- each bound to one topic.
+-- The endpoints for webhooks of a connection. The one without a topic is that of the answer of
+-- open_installation; the others are bound to one topic each.
 CREATE TABLE control.endpoints (
     endpoint_id     text COLLATE "C" PRIMARY KEY,
     connection_id   text COLLATE "C" NOT NULL REFERENCES control.connections,
@@ -63,8 +63,8 @@ CREATE TABLE control.endpoints (
 GRANT SELECT, INSERT ON control.endpoints TO storefront_control;
 GRANT UPDATE (provider_app_id) ON control.endpoints TO storefront_control;
 
--- Every delivery of operation 12, as it came. minted_at is the millisecond that the id itself carries. What the headers
--- said is unsigned and identifies nothing.
+-- All webhooks, as they came. minted_at is the millisecond that the id itself carries. The headers are
+-- unsigned and identify nothing.
 CREATE TABLE control.webhook_deliveries (
     delivery_id          text COLLATE "C" NOT NULL,
     minted_at            timestamptz      NOT NULL,
@@ -81,10 +81,10 @@ CREATE TABLE control.webhook_deliveries_default PARTITION OF control.webhook_del
 GRANT SELECT, INSERT ON control.webhook_deliveries TO storefront_control;
 GRANT SELECT (minted_at) ON control.webhook_deliveries_default TO storefront_control;
 
--- Of a provider's entities: dirty_seq rises with every notification, clean_seq is the mark that the last fetch saw
--- before it began, fetch_seq the number of the fetch that is applied. An entity that a notification named first is a
--- row of revision 0 until its first fetch is applied; one that was found gone before anybody saw it stays such a row,
--- whose fetch_seq is the tombstone.
+-- Of the entities of a platform: dirty_seq rises with each webhook, clean_seq is the dirty_seq that the last
+-- fetch saw before it began, fetch_seq the number of the applied fetch. An entity that a webhook named first
+-- is a row of revision 0 until its first fetch is applied; one that no longer exists at its first fetch stays
+-- such a row, whose fetch_seq is the tombstone.
 ALTER TABLE control.entities
     ADD COLUMN dirty_seq bigint NOT NULL DEFAULT 0,
     ADD COLUMN clean_seq bigint NOT NULL DEFAULT 0,
@@ -96,8 +96,8 @@ GRANT UPDATE (dirty_seq, clean_seq, fetch_seq, fetched_at) ON control.entities T
 CREATE SEQUENCE control.fetch_seq CACHE 1;
 GRANT USAGE ON SEQUENCE control.fetch_seq TO storefront_control;
 
--- The loads of connections. resources: {"product": {"cursor", "read", "changed", "deleted", "done", …}}, saved with each
--- page. resume_at: when another worker may take the run up, since nobody has saved anything.
+-- The bootstrap runs of connections. resources: {"product": {"cursor", "read", "changed", "deleted", "done",
+-- …}}, saved with each page. resume_at is a column of earlier releases.
 CREATE TABLE control.bootstrap_runs (
     bootstrap_run_id text COLLATE "C" PRIMARY KEY,
     command_id       text COLLATE "C" NOT NULL UNIQUE,
@@ -117,7 +117,7 @@ CREATE INDEX bootstrap_runs_of_connection ON control.bootstrap_runs (connection_
 GRANT SELECT, INSERT ON control.bootstrap_runs TO storefront_control;
 GRANT UPDATE (state, reason, resources, resume_at, updated_at) ON control.bootstrap_runs TO storefront_control;
 
--- ensure_partitions and drop_partitions look after the days of deliveries as of observations.
+-- ensure_partitions and drop_partitions handle the days of webhook_deliveries like those of observations.
 -- +goose StatementBegin
 CREATE OR REPLACE FUNCTION control.ensure_partitions(days_ahead integer) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER

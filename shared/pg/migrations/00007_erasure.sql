@@ -1,13 +1,15 @@
--- Erasing people. relay.erasures: what the relay is to forget of shoppers (E9), asked for by control and executed by the
--- relay. control.privacy_requests: what providers ask of buyers' data, executed by control; it ends in erasures too.
--- While an index is built here, its table's writers wait: the sink's records wait in Kafka, and nothing is refused.
+-- Erasure of personal data. relay.erasures: erasures of shoppers (erase_visitor), requested by control and
+-- executed by the relay. control.privacy_requests: requests of platforms about buyers' data, executed by
+-- control; they lead to erasures too. While an index is built here, writers of its table wait: records of the
+-- sink wait in Kafka.
 
 -- +goose Up
 
--- One row per subject that was ever erased: a visitor, the visitors who bought an order, or everybody of a connection.
--- It stays, since records that were accepted before erased_at may still come out of Kafka. Its name stays only until the
--- work is done; then digest alone (half of a SHA-256) knows it. erased_at is PostgreSQL's clock when it was asked for;
--- asking again moves it and opens the row anew. claimed_until: the relay that works on it is given up by then.
+-- One row per subject that was ever erased: a visitor, the visitors who bought an order, or all visitors of a
+-- connection. It stays, since records that were accepted before erased_at may still come out of Kafka.
+-- subject_id stays only until the work is done; then only digest (half of a SHA-256) identifies it. erased_at
+-- is PostgreSQL's clock at the request; another request moves it and restarts the work. claimed_until: the
+-- end of the claim of a relay.
 CREATE TABLE relay.erasures (
     connection_id text COLLATE "C" NOT NULL,
     subject       text             NOT NULL,
@@ -29,8 +31,8 @@ GRANT SELECT (connection_id, subject, digest, erased_at, completed_at), INSERT (
 GRANT SELECT, INSERT (connection_id, subject, digest, subject_id, erased_at),
     UPDATE (subject_id, erased_at, completed_at, claimed_by, claimed_until) ON relay.erasures TO storefront_relay;
 
--- Where a visitor's rows are. A row leaves its index when it is erased, so work that was interrupted finds the rest. A
--- record's id is a UUIDv7, so the audit grows at the end of its index.
+-- Indexes to find the rows of a visitor. A row leaves its index when it is erased, so interrupted work finds
+-- the rest. The id of a record is a UUIDv7, so the audit grows at the end of its index.
 CREATE INDEX signals_visitor ON relay.signals (connection_id, visitor_id) WHERE visitor_id IS NOT NULL OR session_id IS NOT NULL;
 CREATE INDEX signals_order ON relay.signals (connection_id, order_external_id) WHERE order_external_id IS NOT NULL;
 CREATE INDEX decisions_visitor ON relay.decisions (connection_id, visitor_id) WHERE visitor_id IS NOT NULL OR session_id IS NOT NULL;
@@ -39,8 +41,9 @@ GRANT UPDATE (visitor_id, session_id) ON relay.signals, relay.decisions TO store
 GRANT SELECT (connection_id, record_id, stored_at, received_at) ON relay.audit TO storefront_relay;
 GRANT UPDATE (bytes) ON relay.parked TO storefront_relay;
 
--- blank_audit takes what identifies a person out of requests' audits and returns how many had any. The rows stay: edges
--- see by them that the store was written. The relay can do this, and cannot read or write an audit otherwise.
+-- blank_audit removes what identifies a person from audit rows and returns how many had any. The rows stay:
+-- edges use them to see that signals were stored. The relay may call it, and may not read or write the audit
+-- otherwise.
 -- +goose StatementBegin
 CREATE FUNCTION relay.blank_audit(of_connection text, records uuid[], since timestamptz, until timestamptz) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER
@@ -62,8 +65,8 @@ $$;
 REVOKE ALL ON FUNCTION relay.blank_audit(text, uuid[], timestamptz, timestamptz) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION relay.blank_audit(text, uuid[], timestamptz, timestamptz) TO storefront_relay;
 
--- What a provider asked about a buyer's or a whole shop's data. request_id is the id of the delivery that brought it and
--- that says whom it is about; orders are the external ids that it names. A data_request is completed by an operator.
+-- Requests of a platform about the data of a buyer or of a whole shop. request_id is the id of the webhook,
+-- which names the person; orders are the external ids that it names. An operator completes a data_request.
 CREATE TABLE control.privacy_requests (
     request_id    text COLLATE "C" PRIMARY KEY,
     connection_id text COLLATE "C" NOT NULL REFERENCES control.connections,
@@ -78,8 +81,8 @@ CREATE INDEX privacy_requests_pending ON control.privacy_requests (received_at) 
 GRANT SELECT, INSERT ON control.privacy_requests TO storefront_control;
 GRANT UPDATE (redacted, completed_at) ON control.privacy_requests TO storefront_control;
 
--- A redacted observation keeps its digest and serves nothing. A redacted order stays as it is: what is fetched of it later
--- is not archived.
+-- A redacted observation keeps its digest and serves nothing. A redacted order stays redacted: later fetches
+-- of it are not archived.
 ALTER TABLE control.observations ADD COLUMN redacted_at timestamptz;
 CREATE INDEX observations_orders ON control.observations (connection_id, external_id) WHERE entity = 'order';
 GRANT UPDATE (document, raw, redacted_at) ON control.observations TO storefront_control;
@@ -88,8 +91,9 @@ GRANT UPDATE (redacted_at) ON control.entities TO storefront_control;
 CREATE INDEX webhook_deliveries_of_connection ON control.webhook_deliveries (connection_id, delivery_id);
 GRANT UPDATE (raw) ON control.webhook_deliveries TO storefront_control;
 
--- The archive is only ever taken away: of the bytes as they came everything, of an order's document the buyer, and no
--- document of anything else. So control, which redacts, cannot rewrite what the engine was told.
+-- Updates of the archive may only remove: all of the bytes as they came, the buyer of the document of an
+-- order, and nothing of other documents. So control, which redacts, cannot change what was delivered to the
+-- engine.
 -- +goose StatementBegin
 CREATE FUNCTION control.keep_archive() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,5 +1,5 @@
--- A delivery remembers the W3C traceparent of the request that brought it, so that the engine's call goes on with the trace. It is NULL
--- where the request had none. The release before does not know the column and leaves it out.
+-- An entry keeps the W3C traceparent of its request, so that the call to the engine continues the trace. It
+-- is NULL when the request had none. The previous release does not know the column and leaves it out.
 
 -- +goose Up
 ALTER TABLE delivery.entries ADD COLUMN traceparent text COLLATE "C";

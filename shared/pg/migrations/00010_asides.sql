@@ -1,4 +1,4 @@
--- Operation 9 is read by control too, and asks which asides a connection has before it looks into them.
+-- view_queue reads the retry lanes of a connection before their entries; control needs access for that.
 
 -- +goose Up
 GRANT SELECT (connection_id, kind, lane) ON delivery.lanes TO storefront_control;

@@ -1,5 +1,5 @@
--- When the first entry of a lane that is ready was enqueued, so that operation 9 need not look at what waits; -infinity: nobody
--- said it yet. A lane that sleeps has none.
+-- When the first entry of a ready lane was enqueued, so that view_queue does not scan the entries; -infinity:
+-- not known yet. A lane that is not ready has none.
 
 -- +goose Up
 ALTER TABLE delivery.lanes ADD COLUMN oldest_at timestamptz NOT NULL DEFAULT '-infinity';

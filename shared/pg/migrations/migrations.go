@@ -1,7 +1,9 @@
-// Package migrations holds the schema of the one database and brings a database up to it.
+// Package migrations holds the schema of the database and migrates a database up to it.
 //
-// Files are numbered, run in a transaction each, go up only, and are safe beside the previous release. Any number of migrators may run at once: one works, the others wait for it. Numbers
-// may have gaps, and a lower number that arrives later is run, too. River's own tables are not here; control adds them.
+// Files are numbered, run in one transaction each unless they say NO TRANSACTION, only go up, and are safe
+// while the previous release runs. Several migrators may run at once: one works, the others wait. Numbers may
+// have gaps, and a lower number that is added later is run too. The tables of River are not here; control
+// adds them.
 package migrations
 
 import (
@@ -22,28 +24,29 @@ import (
 //go:embed *.sql
 var files embed.FS
 
-// Files are the migrations themselves, for whoever needs their digest.
+// Files returns the migrations, for callers that need their digest.
 func Files() fs.FS { return files }
 
-// lockEverySecond and lockAttempts let a second migrator wait ten minutes for the first.
+// A second migrator waits up to ten minutes for the first: lockAttempts attempts, each lockInterval seconds.
 const (
-	lockEverySecond = 1
-	lockAttempts    = 600
+	lockInterval = 1
+	lockAttempts = 600
 )
 
-// Up runs what the database lacks. It is safe beside another migrator.
+// Up runs the missing migrations. It is safe beside other migrators.
 func Up(ctx context.Context, url string) (err error) {
 	db, err := sql.Open("pgx", url)
 	if err != nil {
 		return errors.New("database URL cannot be parsed")
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(lockEverySecond, lockAttempts))
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(lockInterval, lockAttempts))
 	if err != nil {
 		return fmt.Errorf("migration lock: %w", err)
 	}
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, files,
-		goose.WithSessionLocker(locker), goose.WithAllowOutofOrder(true), goose.WithDisableGlobalRegistry(true))
+		goose.WithSessionLocker(locker), goose.WithAllowOutofOrder(true),
+		goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return fmt.Errorf("migrations: %w", err)
 	}
@@ -53,29 +56,22 @@ func Up(ctx context.Context, url string) (err error) {
 	return nil
 }
 
-// Version tells the schema's state: want is the newest migration of this binary; current is the newest one up to which nothing is missing, or a newer release's that already ran. The
-// database serves this binary when current >= want. It needs only the right to read goose's table.
-func Version(ctx context.Context, url string) (current, want int64, err error) {
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		return 0, 0, fmt.Errorf("schema version: %w", err)
-	}
-	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
-	return VersionOf(ctx, conn)
-}
-
 // Querier is a pool, a connection or a transaction.
 type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// VersionOf is Version over a pool that exists; readiness checks use it.
-func VersionOf(ctx context.Context, db Querier) (current, want int64, err error) {
+// Version returns the state of the schema: want is the newest migration of this binary; current is the newest
+// one before the first that is missing, or the newest that ran when none is missing, which may be one of a
+// newer release. The database serves this binary when current >= want. Version only needs the right to read
+// goose's table.
+func Version(ctx context.Context, db Querier) (current, want int64, err error) {
 	wanted := versions()
 	want = wanted[len(wanted)-1]
 	var exists bool
-	if err := db.QueryRow(ctx, `SELECT to_regclass('goose_db_version') IS NOT NULL`).Scan(&exists); err != nil {
+	if err := db.QueryRow(ctx,
+		`SELECT to_regclass('goose_db_version') IS NOT NULL`).Scan(&exists); err != nil {
 		return 0, want, fmt.Errorf("schema version: %w", err)
 	}
 	if !exists {
@@ -89,11 +85,12 @@ func VersionOf(ctx context.Context, db Querier) (current, want int64, err error)
 	if err != nil {
 		return 0, want, fmt.Errorf("schema version: %w", err)
 	}
-	return upTo(wanted, applied), want, nil
+	return currentVersion(wanted, applied), want, nil
 }
 
-// upTo is the newest wanted version before the first missing one; with none missing, the newest applied.
-func upTo(wanted, applied []int64) int64 {
+// currentVersion returns the newest wanted version before the first missing one, or the newest applied when
+// none is missing.
+func currentVersion(wanted, applied []int64) int64 {
 	var current int64
 	for _, v := range wanted {
 		if !slices.Contains(applied, v) {
@@ -104,7 +101,8 @@ func upTo(wanted, applied []int64) int64 {
 	return max(current, slices.Max(applied))
 }
 
-// versions are the numbers of the embedded files, ascending. The build fails without a file, so there is one.
+// versions returns the numbers of the embedded files in ascending order. There is at least one file, since
+// the build fails otherwise.
 func versions() []int64 {
 	names, _ := fs.Glob(files, "*.sql") // the pattern is well formed
 	out := make([]int64, 0, len(names))

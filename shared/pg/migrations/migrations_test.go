@@ -13,7 +13,8 @@ import (
 func TestUpBesideOtherMigrators(t *testing.T) {
 	t.Parallel()
 	url := testkit.PostgresEmpty(t)
-	if current, want, err := migrations.Version(t.Context(), url); err != nil || current != 0 || want == 0 {
+	pool := testkit.Pool(t, url)
+	if current, want, err := migrations.Version(t.Context(), pool); err != nil || current != 0 || want == 0 {
 		t.Fatalf("before: %d of %d, %v", current, want, err)
 	}
 	var wg sync.WaitGroup
@@ -25,7 +26,7 @@ func TestUpBesideOtherMigrators(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if current, want, err := migrations.Version(t.Context(), url); err != nil || current != want {
+	if current, want, err := migrations.Version(t.Context(), pool); err != nil || current != want {
 		t.Fatalf("after: %d of %d, %v", current, want, err)
 	}
 }
@@ -45,11 +46,12 @@ func TestVersionTellsWhatIsMissing(t *testing.T) {
 		}
 	}
 	exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, true)`)
-	if current, want, err := migrations.VersionOf(t.Context(), conn); err != nil || current != 99999 || current < want {
+	if current, want, err := migrations.Version(t.Context(), conn); err != nil || current != 99999 ||
+		current < want {
 		t.Errorf("newer release: %d of %d, %v", current, want, err)
 	}
 	exec(`DELETE FROM goose_db_version WHERE version_id = 2`)
-	if current, _, err := migrations.VersionOf(t.Context(), conn); err != nil || current != 1 {
+	if current, _, err := migrations.Version(t.Context(), conn); err != nil || current != 1 {
 		t.Errorf("a gap: %d, %v", current, err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"storefront.internal/shared/catalog"
 )
 
-// Amount is a decimal amount, as a string or as a number. "" is absent: a price that a provider leaves open is not free.
+// Amount is a decimal amount, sent as a string or as a number. "" is absent, which does not mean free.
 type Amount string
 
 // UnmarshalJSON takes any value.
@@ -20,8 +20,8 @@ func (a *Amount) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Money returns the amount in a currency, nil when either is unknown. The text of the amount stays as it came; whether it
-// is a decimal is the catalog's judgement.
+// Money returns the amount in a currency, nil when either is unknown. The catalog checks whether the text is
+// a decimal.
 func (a Amount) Money(currency string) *catalog.Money {
 	if a == "" || currency == "" {
 		return nil
@@ -29,15 +29,15 @@ func (a Amount) Money(currency string) *catalog.Money {
 	return &catalog.Money{Amount: string(a), Currency: Currency(currency)}
 }
 
-// Exceeds reports whether both are decimals and a is the greater.
+// Exceeds reports whether both are decimals and a is greater.
 func (a Amount) Exceeds(b Amount) bool {
 	x, ok := a.decimal()
 	y, ok2 := b.decimal()
 	return ok && ok2 && x.Cmp(y) > 0
 }
 
-// Rounded returns the amount with at most ten digits behind the point: a unit price that is a quotient comes with as many
-// as a float has.
+// Rounded returns the amount with at most ten fractional digits: a unit price that is a quotient has as many
+// as a float.
 func (a Amount) Rounded() Amount {
 	const most = 10
 	_, fraction, _ := strings.Cut(string(a), ".")
@@ -49,7 +49,7 @@ func (a Amount) Rounded() Amount {
 }
 
 func (a Amount) decimal() (*big.Rat, bool) {
-	const longest = 32 // and no exponent: a short text must not make a huge number
+	const longest = 32 // without an exponent, which would make a huge number from a short text
 	if len(a) > longest || a == "" || strings.Trim(string(a), "0123456789.") != "" {
 		return nil, false
 	}

@@ -2,8 +2,8 @@ package payload
 
 import "encoding/json"
 
-// Buyer returns what is known of the buyer of an order as the object that an order document holds, nil when nothing is.
-// It is personal data: it goes nowhere else.
+// Buyer returns the known members of an order's buyer as JSON, nil when none is known. It is personal data
+// and goes into the order's document only.
 func Buyer(known map[string]string) json.RawMessage {
 	for name, text := range known {
 		if text == "" {
@@ -14,7 +14,7 @@ func Buyer(known map[string]string) json.RawMessage {
 		return nil
 	}
 	b, err := json.Marshal(known)
-	if err != nil { // strings always marshal
+	if err != nil { // cannot happen: strings always marshal
 		return nil
 	}
 	return b

@@ -6,13 +6,13 @@ import (
 	"storefront.internal/control/internal/provider"
 )
 
-// Customer is the customer of a privacy request; what is none is nobody.
+// Customer is the customer of a privacy request. Present is false when there is none.
 type Customer struct {
-	There bool
+	Present bool
 	provider.Customer
 }
 
-// UnmarshalJSON takes an object.
+// UnmarshalJSON takes an object; any other value is absent.
 func (c *Customer) UnmarshalJSON(text []byte) error {
 	*c = Customer{}
 	if len(text) == 0 || text[0] != '{' {
@@ -27,18 +27,19 @@ func (c *Customer) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &in); err != nil {
 		return err
 	}
-	c.There = true
-	c.Customer = provider.Customer{Email: string(in.Email), Phone: string(in.Phone), Identification: string(in.Identification)}
-	if in.ID.Some() {
+	c.Present = true
+	c.Customer = provider.Customer{Email: string(in.Email), Phone: string(in.Phone),
+		Identification: string(in.Identification)}
+	if in.ID.IsSet() {
 		c.ID = string(in.ID)
 	}
 	return nil
 }
 
-// Known returns those of the ids that are some.
-func Known(ids []ID) (known []string) {
+// SetIDs returns those ids that are set.
+func SetIDs(ids []ID) (known []string) {
 	for _, id := range ids {
-		if id.Some() {
+		if id.IsSet() {
 			known = append(known, string(id))
 		}
 	}

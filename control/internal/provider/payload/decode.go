@@ -2,19 +2,24 @@ package payload
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"strings"
 )
 
-// ErrShape is JSON of another shape than was looked for.
+// ErrShape is the error of JSON with another shape than expected.
 var ErrShape = errors.New("payload: the value has another shape")
 
-// ErrJSON is text that is no JSON.
+// ErrJSON is the error of text that is not JSON.
 var ErrJSON = errors.New("payload: not JSON")
 
-// Decode reads a value into a struct. The error is ErrJSON or wraps ErrShape, and names members of the struct, not values.
+// Decode reads a value into a struct. The error is ErrJSON, ErrTooLarge, or wraps ErrShape; it names members
+// of the struct, not values.
 func Decode(text []byte, into any) error {
+	if err := Check(text); err != nil {
+		return err
+	}
 	err := json.Unmarshal(text, into)
 	var (
 		typed  *json.UnmarshalTypeError
@@ -26,22 +31,31 @@ func Decode(text []byte, into any) error {
 	case errors.As(err, &syntax):
 		return ErrJSON
 	case errors.As(err, &typed):
-		return &shapeError{at: strings.ReplaceAll(typed.Field, ".", "/")}
+		shape := &shapeError{at: strings.ReplaceAll(typed.Field, ".", "/")}
+		if typed.Value == tooManyValues {
+			shape.rule = tooManyValues
+		}
+		return shape
 	default:
 		return &shapeError{}
 	}
 }
 
-type shapeError struct{ at string }
+// Peek reads the members that name an entity, from a text that Decode may not accept. What cannot be
+// read stays zero.
+func Peek(text []byte, into any) { _ = json.Unmarshal(text, into) }
+
+type shapeError struct{ rule, at string }
 
 func (e *shapeError) Error() string {
+	rule := cmp.Or(e.rule, "wrong_type")
 	if e.at == "" {
-		return "wrong_type"
+		return rule
 	}
-	return "wrong_type at /" + e.at
+	return rule + " at /" + e.at
 }
 
 func (e *shapeError) Is(target error) bool { return target == ErrShape }
 
-// Join puts the pieces of one resource together, each as it came, on lines of their own.
-func Join(pieces ...[]byte) []byte { return bytes.Join(pieces, []byte("\n")) }
+// JoinLines joins the parts of one entity, each as it came, on lines of their own.
+func JoinLines(pieces ...[]byte) []byte { return bytes.Join(pieces, []byte("\n")) }

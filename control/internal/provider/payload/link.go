@@ -7,9 +7,9 @@ import (
 	"storefront.internal/shared/catalog"
 )
 
-// Link returns an address in the form that the catalog takes: absolute, http or https, without credentials; one without a
-// scheme is https, and spaces and letters outside ASCII are escaped. "" when it is none: a picture that no browser can
-// load is no reason to lose its product.
+// Link returns a URL in the form that the catalog takes: absolute, http or https, without credentials. A
+// missing scheme becomes https; spaces and letters outside ASCII are escaped. It returns "" for any other
+// text, so that a broken picture does not quarantine its product.
 func Link(text string) string {
 	text = strings.TrimSpace(text)
 	if strings.HasPrefix(text, "//") {
@@ -27,13 +27,13 @@ func Link(text string) string {
 	return text
 }
 
-// Picture is a picture of an item in the form of any provider.
+// Picture is a picture of an item.
 type Picture struct {
 	URL string
 	Alt catalog.LocalizedText
 }
 
-// Media returns the pictures that can be loaded, the first of them as the primary one. Neither is nil when list is not.
+// Media returns the pictures with a usable URL; the first one is primary. media is nil only when list is nil.
 func Media(list []Picture) (media []catalog.Media, primary *catalog.Media) {
 	if list == nil {
 		return nil, nil

@@ -9,7 +9,7 @@ import (
 
 var errID = errors.New("payload: an id is a string or an integer")
 
-// ID is an identifier that is sent as an integer or as a string. "" is absent.
+// ID is an identifier, sent as an integer or as a string. "" is absent.
 type ID string
 
 // UnmarshalJSON takes an integer, a string, or null.
@@ -31,15 +31,28 @@ func (id *ID) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Some reports whether there is an id: providers say "none" by null, by an empty string and by 0.
-func (id ID) Some() bool { return id != "" && id != "0" }
+// IsSet reports whether there is an id: providers write null, "" or 0 for none.
+func (id ID) IsSet() bool { return id != "" && id != "0" }
+
+// FindID returns the id of an entity that cannot be decoded, "" when it has none.
+func FindID(entity []byte) string {
+	var named struct {
+		ID ID `json:"id"`
+	}
+	Peek(entity, &named)
+	return string(named.ID)
+}
+
+// IsNumber reports whether a text is an unsigned number of at most 20 digits, as the ids of all platforms
+// are.
+func IsNumber(s string) bool { return len(s) <= 20 && digits(s) }
 
 func digits(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
-// Text is a text of which little is known: a number counts as its digits; null, false, and an empty array in place of an
-// empty object count as absent.
+// Text is a text that may come as a number. null, false and an empty array in place of an empty object are
+// absent.
 type Text string
 
 // UnmarshalJSON takes any value.
@@ -58,7 +71,7 @@ func (t *Text) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Count is a number of things: an integer, as a number or as a string. What is fractional or no number is unknown.
+// Count is an integer, sent as a number or as a string. A fraction or another text is unknown.
 type Count struct {
 	Known bool
 	N     int64
@@ -80,7 +93,7 @@ func (c *Count) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Quantity returns the count as an availability has it: nil when it is unknown.
+// Quantity returns the count as an availability has it: nil when unknown.
 func (c Count) Quantity() *int64 {
 	if !c.Known {
 		return nil
@@ -89,7 +102,7 @@ func (c Count) Quantity() *int64 {
 	return &n
 }
 
-// Flag is a truth value: true, false, or text that says so. Anything else is unknown.
+// Flag is a truth value: true, false, or a text that says so. Anything else is unknown.
 type Flag struct{ Known, True bool }
 
 // UnmarshalJSON takes any value.
@@ -105,7 +118,7 @@ func (f *Flag) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Pointer returns the flag as an item has it: nil when it is unknown.
+// Pointer returns the flag as an item has it: nil when unknown.
 func (f Flag) Pointer() *bool {
 	if !f.Known {
 		return nil
@@ -114,7 +127,8 @@ func (f Flag) Pointer() *bool {
 	return &v
 }
 
-// Tags splits tags that are joined by commas. The same one twice is one.
+// Tags splits tags that are joined by commas, without duplicates. It stops behind the first tag that the
+// catalog does not take.
 func Tags(joined string) []string {
 	tags := []string{}
 	seen := make(map[string]bool)
@@ -122,6 +136,9 @@ func Tags(joined string) []string {
 		if tag = strings.TrimSpace(tag); tag != "" && !seen[tag] {
 			seen[tag] = true
 			tags = append(tags, tag)
+			if len(tags) > maxTags {
+				break // the catalog takes none of them
+			}
 		}
 	}
 	return tags

@@ -7,14 +7,14 @@ import (
 	"storefront.internal/shared/catalog"
 )
 
-// Undetermined is the language of a text whose store has not told its own (BCP 47, ISO 639-2 "und").
+// Undetermined is the language of a text whose shop does not name its language (BCP 47, ISO 639-2 "und").
 const Undetermined = "und"
 
-// Texts is a text by language, or a text in the store's one language. Languages without a text are absent.
+// Texts is a text by language, or a text in the shop's one language. Languages without a text are absent.
 type Texts struct {
-	By     map[string]string
-	Single string
-	Given  bool // there was a text, if only an empty one
+	ByLanguage map[string]string
+	Single     string
+	Given      bool // there was a text, maybe an empty one
 }
 
 // UnmarshalJSON takes any value.
@@ -28,35 +28,38 @@ func (t *Texts) UnmarshalJSON(b []byte) error {
 		t.Single, t.Given = string(s), b[0] == '"'
 		return nil
 	}
+	if longer(b, 2*maxLanguages) {
+		return tooMany[Texts]()
+	}
 	var by map[string]*Text
 	if err := json.Unmarshal(b, &by); err != nil {
 		return err
 	}
-	t.By = make(map[string]string, len(by))
+	t.ByLanguage = make(map[string]string, len(by))
 	for language, text := range by {
 		if text != nil {
-			t.By[language], t.Given = string(*text), true
+			t.ByLanguage[language], t.Given = string(*text), true
 		}
 	}
 	return nil
 }
 
-// In returns the text as the catalog has it, a single one under the store's language; nil when there is none.
+// In returns the text as the catalog has it, nil when there is none. A single text gets the shop's language.
 func (t Texts) In(language string) catalog.LocalizedText {
 	if !t.Given {
 		return nil
 	}
-	if t.By == nil {
+	if t.ByLanguage == nil {
 		return catalog.LocalizedText{Language(language): t.Single}
 	}
-	out := make(catalog.LocalizedText, len(t.By))
-	for key, text := range t.By {
+	out := make(catalog.LocalizedText, len(t.ByLanguage))
+	for key, text := range t.ByLanguage {
 		out[Language(key)] = text
 	}
 	return out
 }
 
-// Localized returns a text in the store's one language, nil when it is empty.
+// Localized returns a text in the shop's one language, nil when it is empty.
 func Localized(language, text string) catalog.LocalizedText {
 	if text == "" {
 		return nil
@@ -64,7 +67,8 @@ func Localized(language, text string) catalog.LocalizedText {
 	return catalog.LocalizedText{Language(language): text}
 }
 
-// Language returns a locale in the form of BCP 47: pt_BR is pt-BR. What is empty or none is undetermined.
+// Language returns a locale in the form of BCP 47: pt_BR is pt-BR. An empty or invalid locale is
+// undetermined.
 func Language(locale string) string {
 	tag, _, _ := strings.Cut(strings.TrimSpace(locale), ".") // en_US.UTF-8
 	tag = strings.ReplaceAll(tag, "_", "-")

@@ -1,4 +1,4 @@
-// Package providertest is what the rest of control relies on from every adapter, as tests: each adapter passes them
-// against a small server of its own, and the same suite may be pointed at any faithful fake. It is imported by tests
-// alone and reaches no binary.
+// Package providertest is the conformance suite of adapters: what the rest of control relies on. Each adapter
+// passes it against a small server in its own tests and against the fakes of the local stack. Only tests
+// import it.
 package providertest

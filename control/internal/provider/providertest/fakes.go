@@ -19,19 +19,19 @@ import (
 	"time"
 )
 
-// Fakes are the fake providers of the local stack, as a process of their own: what the suite says of an adapter holds against
-// what everything else is tested with, too.
-type Fakes struct {
+// FakeProvider is a running process of the local stack's fake providers. The suite runs against it too, so
+// that the fakes behave as the adapters expect.
+type FakeProvider struct {
 	url   string
 	debug *http.Client
 	last  atomic.Int64
 }
 
-// StartFakes starts bin/fakeprovider with stores that are empty and unthrottled, until the test ends. Where it was not built
-// the test is skipped, and fails under REQUIRE_REAL=1.
-func StartFakes(t *testing.T) *Fakes {
+// StartFakeProvider starts bin/fakeprovider with empty, unthrottled shops until the test ends. The test is
+// skipped when it is not built, and fails under REQUIRE_REAL=1.
+func StartFakeProvider(t *testing.T) *FakeProvider {
 	t.Helper()
-	// Addresses of subscriptions are greeted, and want a 200.
+	// WooCommerce pings the address of a new subscription and wants a 200.
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(receiver.Close)
 	free, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -42,7 +42,8 @@ func StartFakes(t *testing.T) *Fakes {
 	_ = free.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, binary(t))
-	cmd.Env = []string{"FAKEPROVIDER_LISTEN=" + address, "FAKEPROVIDER_CONTENTS=none", "FAKEPROVIDER_THROTTLE=off", "FAKEPROVIDER_RECEIVER=" + receiver.URL}
+	cmd.Env = []string{"FAKEPROVIDER_LISTEN=" + address, "FAKEPROVIDER_CONTENTS=none",
+		"FAKEPROVIDER_THROTTLE=off", "FAKEPROVIDER_RECEIVER=" + receiver.URL}
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	if err := cmd.Start(); err != nil {
@@ -50,7 +51,7 @@ func StartFakes(t *testing.T) *Fakes {
 	}
 	t.Cleanup(func() {
 		cancel()
-		_ = cmd.Wait() // it was killed
+		_ = cmd.Wait() // fails because it was killed
 	})
 	for until := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
@@ -62,7 +63,8 @@ func StartFakes(t *testing.T) *Fakes {
 			t.Fatalf("the fake providers do not listen: %v\n%s", err, &said)
 		}
 	}
-	return &Fakes{url: "http://" + address, debug: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}}}
+	return &FakeProvider{url: "http://" + address,
+		debug: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}}}
 }
 
 // binary finds bin/fakeprovider beside the workspace's go.work.
@@ -85,41 +87,42 @@ func binary(t *testing.T) string {
 	return ""
 }
 
-// Number is a number that no other store of these fakes has.
-func (f *Fakes) Number() int64 { return 700_000 + f.last.Add(1) }
+// NewShopNumber returns a number that no other shop of these fakes has.
+func (f *FakeProvider) NewShopNumber() int64 { return 700_000 + f.last.Add(1) }
 
-// Front stands before the fakes and makes trouble.
-func (f *Fakes) Front(t *testing.T) *Front {
+// FaultProxy returns a proxy to the fakes that injects faults.
+func (f *FakeProvider) FaultProxy(t *testing.T) *FaultProxy {
 	t.Helper()
 	to, err := url.Parse(f.url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewFront(t, &httputil.ReverseProxy{
+	return NewFaultProxy(t, &httputil.ReverseProxy{
 		Transport: f.debug.Transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(to)
-			r.Out.Host = r.In.Host // what the provider answers leads through the front
+			r.Out.Host = r.In.Host // links in responses lead through the proxy
 			r.Out.Header["User-Agent"] = r.In.Header["User-Agent"]
 		},
 	})
 }
 
-// Truth is what a store of a provider holds.
-func (f *Fakes) Truth(t *testing.T, provider, store string) *Truth {
-	return &Truth{t: t, client: f.debug, at: f.url + "/" + provider + "/debug/", query: "?store=" + url.QueryEscape(store)}
+// DebugAPI returns the debug routes of a shop.
+func (f *FakeProvider) DebugAPI(t *testing.T, provider, shop string) *DebugAPI {
+	return &DebugAPI{t: t, client: f.debug, at: f.url + "/" + provider + "/debug/",
+		query: "?store=" + url.QueryEscape(shop)}
 }
 
-// Truth is the debug routes of one store.
-type Truth struct {
+// DebugAPI is the debug routes of one store.
+type DebugAPI struct {
 	t      *testing.T
 	client *http.Client
 	at     string
 	query  string
 }
 
-// Put lays a document over what the store has under the id.
-func (s *Truth) Put(kind, id string, doc map[string]any) {
+// Put replaces members of a document.
+func (s *DebugAPI) Put(kind, id string, doc map[string]any) {
 	s.t.Helper()
 	body, err := json.Marshal(doc)
 	if err != nil {
@@ -128,15 +131,16 @@ func (s *Truth) Put(kind, id string, doc map[string]any) {
 	s.do(http.MethodPut, kind+"/"+id, body)
 }
 
-// Delete takes a document away.
-func (s *Truth) Delete(kind, id string) {
+// Delete removes a document.
+func (s *DebugAPI) Delete(kind, id string) {
 	s.t.Helper()
 	s.do(http.MethodDelete, kind+"/"+id, nil)
 }
 
-func (s *Truth) do(method, path string, body []byte) {
+func (s *DebugAPI) do(method, path string, body []byte) {
 	s.t.Helper()
-	r, err := http.NewRequestWithContext(context.Background(), method, s.at+path+s.query, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(context.Background(), method, s.at+path+s.query,
+		bytes.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -1,90 +1,128 @@
 package remote
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"mime"
 	"net/http"
-	"strconv"
+	"net/url"
 	"strings"
 	"time"
 
 	"storefront.internal/control/internal/outbound"
 	"storefront.internal/control/internal/provider"
 	"storefront.internal/control/internal/provider/payload"
+	"storefront.internal/shared/backoff"
 )
 
-// API is how the stores of one provider are called.
+// API is how the shops of one provider are called.
 type API struct {
-	HTTP *outbound.Client
-	Gate *outbound.Gate
+	HTTP        *outbound.Client
+	RateLimiter *outbound.RateLimiter
 
-	// Report reads what an answer says about the store's budget; nil when the provider's answers never do.
-	Report func(*outbound.Answer) outbound.Report
+	// Feedback reads what a response says about the shop's limits; nil when responses never do.
+	Feedback func(*outbound.Response) outbound.Feedback
 }
 
-// longestPause bounds what an answer may ask for: a store that asks for a year is asked again tomorrow.
+// longestPause bounds what a response may ask for.
 const longestPause = 24 * time.Hour
 
-// Do makes one call for a store. The answer is there whenever the provider gave one, beside an error too, so that an
-// adapter can look at the body of a refusal. Every status outside 2xx is an error: 404 is provider.ErrGone, which only the
-// adapter can tell from a 404 that means something else.
-func (a *API) Do(ctx context.Context, s provider.Store, cost float64, r outbound.Request) (*outbound.Answer, error) {
-	leave, err := a.Gate.Enter(ctx, gateKey(s), cost)
+// Read decodes a response. It runs while the response is reserved in the budget of package outbound, so it
+// waits for nothing.
+type Read func(*outbound.Response) error
+
+// Do makes one call for a shop and passes a response of status 2xx to read, unless that is nil. The response
+// is returned beside an error too, so that an adapter can read the body of an error. Every status outside 2xx
+// is an error: 404 is provider.ErrNotFound, and the adapter decides whether it is about the entity.
+func (a *API) Do(
+	ctx context.Context, s provider.Shop, cost float64, r outbound.Request, read Read,
+) (*outbound.Response, error) {
+	leave, err := a.RateLimiter.Acquire(ctx, limiterKey(s), cost)
 	if err != nil {
-		return nil, Failure(err)
+		return nil, TransportError(err)
 	}
-	var report outbound.Report
+	var report outbound.Feedback
 	defer func() { leave(report) }()
-	answer, err := a.HTTP.Do(ctx, r)
+	response, err := a.HTTP.Do(ctx, r)
 	if err != nil {
-		return nil, Failure(err)
+		return nil, TransportError(err)
 	}
-	if a.Report != nil {
-		report = a.Report(answer)
+	defer response.Release()
+	if a.Feedback != nil {
+		report = a.Feedback(response)
 	}
-	err = Meaning(answer)
-	if after, ok := provider.Retry(err); ok && after > 0 {
+	err = statusError(response)
+	if after, ok := provider.RetryAfter(err); ok && after > 0 {
 		report.Pause = max(report.Pause, after)
 	}
-	return answer, err
-}
-
-func gateKey(s provider.Store) string {
-	if s.ConnectionID != "" {
-		return string(s.ConnectionID)
+	if err == nil && read != nil {
+		err = read(response)
 	}
-	return s.ExternalStoreID
+	return response, err
 }
 
-// Failure turns an error of package outbound into one of package provider.
-func Failure(err error) error {
+func limiterKey(s provider.Shop) string {
+	return cmp.Or(string(s.ConnectionID), s.ExternalStoreID)
+}
+
+// Request is a call whose request and response are JSON.
+type Request struct {
+	Method, Path string
+	Query        url.Values
+	Send         any   // the body, nil for none
+	MaxBody      int64 // of the response
+	Read         Read  // of a response of status 2xx, nil when it does not matter
+}
+
+// At returns the request to the API at an address.
+func (r *Request) At(root string) (outbound.Request, error) {
+	out := outbound.Request{Method: r.Method, URL: root + r.Path, Header: http.Header{}, MaxBody: r.MaxBody}
+	if len(r.Query) > 0 {
+		out.URL += "?" + r.Query.Encode()
+	}
+	out.Header.Set("User-Agent", "storefront")
+	out.Header.Set("Accept", "application/json")
+	if r.Send != nil {
+		body, err := json.Marshal(r.Send)
+		if err != nil {
+			return out, &provider.RequestRejected{Reason: provider.ReasonInternal}
+		}
+		out.Body = body
+		out.Header.Set("Content-Type", "application/json")
+	}
+	return out, nil
+}
+
+// TransportError turns an error of package outbound into one of package provider.
+func TransportError(err error) error {
 	var e *outbound.Error
 	if !errors.As(err, &e) {
 		return &provider.Temporary{Reason: provider.ReasonInternal}
 	}
 	switch e.Reason {
-	case outbound.Busy, outbound.ReadyTooLate:
+	case outbound.ShopThrottled, outbound.ShopBusy:
 		return &provider.Throttled{RetryAfter: e.RetryAfter}
-	case outbound.Forbidden, outbound.InvalidCall:
-		return &provider.Rejected{Reason: provider.Reason(e.Reason)}
+	case outbound.AddressForbidden, outbound.InvalidRequest:
+		return &provider.RequestRejected{Reason: provider.Reason(e.Reason)}
 	default:
 		return &provider.Temporary{Reason: provider.Reason(e.Reason), Err: e.Err}
 	}
 }
 
-// Meaning is what the status of an answer means.
-func Meaning(a *outbound.Answer) error {
-	after := RetryAfter(a.Header, time.Now())
+// statusError returns the error of a response's status, nil for 2xx.
+func statusError(a *outbound.Response) error {
+	after := backoff.RetryAfter(a.Header.Get("Retry-After"), time.Now(), longestPause)
 	switch code := a.Status; {
 	case code >= 200 && code < 300:
 		return nil
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
-		return &provider.Refused{Status: code}
+		return &provider.CredentialRefused{Status: code}
 	case code == http.StatusPaymentRequired:
-		return &provider.Paused{Status: code}
+		return &provider.ShopSuspended{Status: code}
 	case code == http.StatusNotFound:
-		return provider.ErrGone
+		return provider.ErrNotFound
 	case code == http.StatusTooManyRequests:
 		if after == 0 {
 			after = time.Second
@@ -93,50 +131,73 @@ func Meaning(a *outbound.Answer) error {
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code >= 500, code < 200:
 		return &provider.Temporary{Reason: provider.ReasonServerError, Status: code, RetryAfter: after}
 	default:
-		return &provider.Rejected{Status: code, Reason: provider.ReasonRejected}
+		return &provider.RequestRejected{Status: code, Reason: provider.ReasonRequestRejected}
 	}
 }
 
-// RetryAfter reads the header of that name: seconds or a date. 0 when there is none.
-func RetryAfter(h http.Header, now time.Time) time.Duration {
-	text := strings.TrimSpace(h.Get("Retry-After"))
-	if text == "" {
-		return 0
+// UnexpectedNotFound turns a 404 that says nothing about an entity into a temporary error: it must not delete
+// anything.
+func UnexpectedNotFound(err error) error {
+	if errors.Is(err, provider.ErrNotFound) {
+		return &provider.Temporary{Reason: provider.ReasonContentType, Status: http.StatusNotFound}
 	}
-	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
-		if !(seconds > 0) {
-			return 0
-		}
-		return time.Duration(min(seconds, longestPause.Seconds()) * float64(time.Second))
-	}
-	at, err := http.ParseTime(text)
-	if err != nil {
-		return 0
-	}
-	return min(max(at.Sub(now), 0), longestPause)
+	return err
 }
 
-// IsJSON reports whether an answer says that its body is JSON.
-func IsJSON(a *outbound.Answer) bool {
+// IsJSON reports whether a response says that its body is JSON.
+func IsJSON(a *outbound.Response) bool {
 	kind, _, err := mime.ParseMediaType(a.Header.Get("Content-Type"))
 	return err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json"))
 }
 
-// Decode reads the body of an answer. What is no JSON is the provider's passing fault; JSON of another shape is malformed.
-func Decode(a *outbound.Answer, into any) error {
+// Decode reads the body of a response. A body that is not JSON is a temporary error, and so is one with too
+// many values, since a smaller page may have less; JSON of another shape is malformed.
+func Decode(a *outbound.Response, into any) error {
+	if err := checkType(a); err != nil {
+		return err
+	}
+	return DecodeError(payload.Decode(a.Body, into))
+}
+
+// Into returns a Read that decodes into a value.
+func Into(into any) Read {
+	return func(a *outbound.Response) error { return Decode(a, into) }
+}
+
+// Entity checks that a body is one JSON value that may be decoded. It is a Read.
+func Entity(a *outbound.Response) error {
+	if err := checkType(a); err != nil {
+		return err
+	}
+	return DecodeError(payload.Check(a.Body))
+}
+
+// Elements reads a page of at most that many entities, each as it came. A page with more elements than asked
+// for is malformed.
+func Elements(a *outbound.Response, most int) ([]json.RawMessage, error) {
+	if err := checkType(a); err != nil {
+		return nil, err
+	}
+	elements, err := payload.Elements(a.Body, most)
+	return elements, DecodeError(err)
+}
+
+func checkType(a *outbound.Response) error {
 	if !IsJSON(a) {
 		return &provider.Temporary{Reason: provider.ReasonContentType, Status: a.Status}
 	}
-	return Shape(payload.Decode(a.Body, into))
+	return nil
 }
 
-// Shape turns an error of package payload into one of package provider.
-func Shape(err error) error {
+// DecodeError turns an error of package payload into one of package provider.
+func DecodeError(err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, payload.ErrJSON):
 		return &provider.Temporary{Reason: provider.ReasonInvalidJSON}
+	case errors.Is(err, payload.ErrTooLarge):
+		return &provider.Temporary{Reason: provider.Reason(outbound.TooLarge)}
 	default:
 		return &provider.Malformed{Reason: err.Error()}
 	}

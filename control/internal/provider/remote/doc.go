@@ -1,4 +1,5 @@
-// Package remote owns one call to a provider's API: it takes the store's turn at the gate, sends through the guard, tells
-// the gate what the answer said about the store's budget, and gives the answer its meaning as an error of package
-// provider. It refuses to retry and to read bodies beyond whether they are JSON.
+// Package remote owns one call to a provider's API: it waits for the shop's rate limiter, sends the request,
+// tells the limiter what the response says about the shop's limits, and turns the status into an error of
+// package provider. It also has what the adapters share: JSON requests and the text of cursors. It does not
+// retry.
 package remote

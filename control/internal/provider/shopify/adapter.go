@@ -14,41 +14,41 @@ import (
 	"storefront.internal/shared/settings"
 )
 
-// Name is the provider's name in operations 5 and 12.
+// Name is the provider's name in control's API.
 const Name = "shopify"
 
-// DefaultBase is where shops are called; {store} stands for the shop's domain.
+// DefaultBase is the base URL of shops; {store} stands for the shop's domain.
 const DefaultBase = "https://{store}"
 
-// DefaultVersion is the version of the API that the queries are written for.
+// DefaultVersion is the API version that the queries are written for.
 const DefaultVersion = "2026-07"
 
-// Config tells how to call. Only HTTP is required.
+// Config configures the adapter. Only HTTP is required.
 type Config struct {
-	HTTP    *outbound.Client
-	Gate    *outbound.Gate // nil: Budget
-	BaseURL string         // with {store}, which then stands for the escaped external id; "": DefaultBase
-	Version string         // "": DefaultVersion
+	HTTP        *outbound.Client
+	RateLimiter *outbound.RateLimiter // nil: Limits
+	BaseURL     string                // with {store} for the escaped external id; "": DefaultBase
+	Version     string                // "": DefaultVersion
 }
 
-// Budget is that of the standard plan, in points. Answers say what a shop really has.
-func Budget() outbound.Budget { return outbound.Budget{Capacity: 2000, Refill: 100, Flights: 4} }
+// Limits are those of the standard plan, in points. Responses tell a shop's real limits.
+func Limits() outbound.Limits { return outbound.Limits{Capacity: 2000, Refill: 100, MaxInFlight: 4} }
 
 // Adapter is the provider.Adapter of Shopify.
 type Adapter struct {
-	api     remote.API
-	base    string // "" in production
-	version string
-	piece   int64 // of a bulk file, in bytes
+	api       remote.API
+	base      string // "" in production
+	version   string
+	chunkSize int64 // of a bulk file, in bytes
 }
 
-// New returns the adapter, or says what its configuration lacks.
+// New returns the adapter, or an error for an incomplete configuration.
 func New(cfg Config) (*Adapter, error) {
 	if cfg.HTTP == nil {
 		return nil, errors.New("shopify: a client is required")
 	}
-	if cfg.Gate == nil {
-		cfg.Gate = outbound.NewGate(Budget(), 5*time.Second)
+	if cfg.RateLimiter == nil {
+		cfg.RateLimiter = outbound.NewRateLimiter(Limits(), 5*time.Second)
 	}
 	if cfg.BaseURL != "" && !strings.Contains(cfg.BaseURL, "{store}") {
 		return nil, errors.New("shopify: the base URL names no {store}")
@@ -56,43 +56,45 @@ func New(cfg Config) (*Adapter, error) {
 	if cfg.Version == "" {
 		cfg.Version = DefaultVersion
 	}
-	const piece = 1 << 20
-	return &Adapter{api: remote.API{HTTP: cfg.HTTP, Gate: cfg.Gate, Report: report}, base: strings.TrimRight(cfg.BaseURL, "/"), version: cfg.Version, piece: piece}, nil
+	const chunkSize = 1 << 20
+	return &Adapter{api: remote.API{HTTP: cfg.HTTP, RateLimiter: cfg.RateLimiter, Feedback: costFeedback},
+		base: strings.TrimRight(cfg.BaseURL, "/"), version: cfg.Version, chunkSize: chunkSize}, nil
 }
 
 // Name implements provider.Adapter.
 func (*Adapter) Name() string { return Name }
 
-// Verify implements provider.Adapter: standard base64.
-func (*Adapter) Verify(secrets []settings.Secret, signature string, body []byte) bool {
-	return provider.VerifyHMAC(provider.Base64, secrets, signature, body)
+// VerifySignature implements provider.Adapter: signatures are in standard base64.
+func (*Adapter) VerifySignature(secrets []settings.Secret, signature string, body []byte) bool {
+	return provider.VerifyHMAC(provider.Base64Signature, secrets, signature, body)
 }
 
-// Ping implements provider.Adapter: Shopify tries no address.
-func (*Adapter) Ping([]byte) bool { return false }
+// IsPing implements provider.Adapter: Shopify does not test addresses.
+func (*Adapter) IsPing([]byte) bool { return false }
 
-// endpoint returns where a shop's queries go.
-func (a *Adapter) endpoint(s provider.Store) (string, error) {
+// endpoint returns the URL of a shop's GraphQL endpoint.
+func (a *Adapter) endpoint(s provider.Shop) (string, error) {
 	path := "/admin/api/" + a.version + "/graphql.json"
 	if a.base != "" {
 		return strings.ReplaceAll(a.base, "{store}", url.PathEscape(s.ExternalStoreID)) + path, nil
 	}
 	for _, domain := range []string{s.ExternalStoreID, s.Profile.Domain} {
-		if domain = strings.ToLower(strings.TrimSpace(domain)); isShop(domain) {
+		if domain = strings.ToLower(strings.TrimSpace(domain)); isShopDomain(domain) {
 			return strings.ReplaceAll(DefaultBase, "{store}", domain) + path, nil
 		}
 	}
-	return "", &provider.Rejected{Reason: provider.Reason(outbound.Forbidden)}
+	return "", &provider.RequestRejected{Reason: provider.Reason(outbound.AddressForbidden)}
 }
 
-// isShop reports whether a domain is one that the provider gave a shop: no other host sees a credential.
-func isShop(domain string) bool {
+// isShopDomain reports whether a domain is one that the provider gives to shops: no other host gets a
+// credential.
+func isShopDomain(domain string) bool {
 	shop, found := strings.CutSuffix(domain, ".myshopify.com")
 	return found && !strings.Contains(shop, ".") && outbound.PublicName(domain)
 }
 
-// Profile implements provider.Adapter. Nothing of it is a contact.
-func (a *Adapter) Profile(ctx context.Context, s provider.Store) (provider.Profile, error) {
+// Profile implements provider.Adapter. It asks for no contact data.
+func (a *Adapter) Profile(ctx context.Context, s provider.Shop) (provider.Profile, error) {
 	var data struct {
 		Shop *struct {
 			Name            payload.Text `json:"name"`
@@ -112,22 +114,24 @@ func (a *Adapter) Profile(ctx context.Context, s provider.Store) (provider.Profi
 	if data.Shop == nil {
 		return provider.Profile{}, &provider.Temporary{Reason: provider.ReasonInvalidJSON}
 	}
-	p := provider.Profile{Name: string(data.Shop.Name), Domain: string(data.Shop.MyshopifyDomain), Currency: string(data.Shop.CurrencyCode),
-		Language: string(data.Shop.PrimaryDomain.Localization.DefaultLocale), Country: string(data.Shop.PrimaryDomain.Localization.Country)}
+	p := provider.Profile{Name: string(data.Shop.Name), Domain: string(data.Shop.MyshopifyDomain),
+		Currency: string(data.Shop.CurrencyCode),
+		Language: string(data.Shop.PrimaryDomain.Localization.DefaultLocale),
+		Country:  string(data.Shop.PrimaryDomain.Localization.Country)}
 	if p.Language == "" {
-		p.Language = a.locale(ctx, s)
+		p.Language = a.primaryLocale(ctx, s)
 	}
 	return p, nil
 }
 
-// locale asks for the primary locale where the domain does not tell. It needs a scope that an app may not have, and is
-// then unknown.
-func (a *Adapter) locale(ctx context.Context, s provider.Store) string {
+// primaryLocale asks for the primary locale when the domain does not have one. The call needs a scope that an
+// app may lack; the locale is unknown then.
+func (a *Adapter) primaryLocale(ctx context.Context, s provider.Shop) string {
 	var data struct {
-		Locales []struct {
+		Locales payload.List[struct {
 			Locale  string `json:"locale"`
 			Primary bool   `json:"primary"`
-		} `json:"shopLocales"`
+		}] `json:"shopLocales"`
 	}
 	if a.query(ctx, s, queryLocales, nil, 10, &data) != nil {
 		return ""

@@ -22,9 +22,11 @@ func TestVector(t *testing.T) {
 		base64 = "KeJMFFk+9sHIfXCoiI+1kLnYQbpRewPkrPZQId+u0d0="
 	)
 	a, secrets := new(Adapter), []settings.Secret{"test-secret"}
-	for signature, want := range map[string]bool{base64: true, strings.ToUpper(base64): false, base64 + "\n": false, "\n" + base64: false, strings.TrimRight(base64, "="): false,
-		"29e24c14593ef6c1c87d70a8888fb590b9d841ba517b03e4acf65021dfaed1dd": false, "KeJMFFk+9sHIfXCoiI+1kLnYQbpRewPkrPZQId+u0d1=": false} {
-		if a.Verify(secrets, signature, []byte(body)) != want {
+	for signature, want := range map[string]bool{base64: true, strings.ToUpper(base64): false,
+		base64 + "\n": false, "\n" + base64: false, strings.TrimRight(base64, "="): false,
+		"29e24c14593ef6c1c87d70a8888fb590b9d841ba517b03e4acf65021dfaed1dd": false,
+		"KeJMFFk+9sHIfXCoiI+1kLnYQbpRewPkrPZQId+u0d1=":                     false} {
+		if a.VerifySignature(secrets, signature, []byte(body)) != want {
 			t.Errorf("%q: want %v", signature, want)
 		}
 	}
@@ -35,26 +37,39 @@ func TestTopics(t *testing.T) {
 	const body = `{"id":5,"admin_graphql_api_id":"gid://shopify/Product/5"}`
 	for _, c := range []struct {
 		hint, body string
-		want       provider.Topic
+		want       provider.WebhookEvent
 	}{
-		{"products/create", body, provider.Topic{Kind: provider.Changed, Entity: catalog.Product, ExternalID: "5"}},
-		{"PRODUCTS/Delete", `{"id":5}`, provider.Topic{Kind: provider.Deleted, Entity: catalog.Product, ExternalID: "5"}},
-		{"collections/update", `{"id":"6"}`, provider.Topic{Kind: provider.Changed, Entity: catalog.Category, ExternalID: "6"}},
-		{"orders/cancelled", `{"id":7}`, provider.Topic{Kind: provider.Changed, Entity: catalog.Order, ExternalID: "7"}},
-		{"", body, provider.Topic{Kind: provider.Changed, Entity: catalog.Product, ExternalID: "5"}},
-		{"", `{"id":"gid://shopify/Product/5"}`, provider.Topic{Kind: provider.Unclear}},
-		{"", `{"id":5}`, provider.Topic{Kind: provider.Unclear}},
-		{"products/update", `{}`, provider.Topic{Kind: provider.Unclear}},
-		{"inventory_levels/update", `{"inventory_item_id":1}`, provider.Topic{Kind: provider.Ignored}},
-		{"app/uninstalled", `{"id":1,"myshopify_domain":"demo.myshopify.com"}`, provider.Topic{Kind: provider.Uninstalled, ExternalStoreID: "demo.myshopify.com"}},
-		{"shop/redact", `{"shop_id":1,"shop_domain":"demo.myshopify.com"}`, provider.Topic{Kind: provider.RedactStore, ExternalStoreID: "demo.myshopify.com"}},
-		{"shop/redact", `{"id":5,"shop_domain":"d"}`, provider.Topic{Kind: provider.Unclear, ExternalStoreID: "d"}},
-		{"shop/redact", `{"shop_domain":"d","customer":{"id":1}}`, provider.Topic{Kind: provider.Unclear, ExternalStoreID: "d"}},
-		{"customers/redact", `{"shop_domain":"d"}`, provider.Topic{Kind: provider.Unclear, ExternalStoreID: "d"}},
-		{"customers/data_request", `{"shop_domain":"d","customer":{"email":"x@y.example"}}`, provider.Topic{Kind: provider.DataRequest, ExternalStoreID: "d"}},
-		{"customers/redact", `{"shop_domain":"d","customer":{"email":"x@y.example"},"orders_to_redact":[299938,"280263"]}`, provider.Topic{Kind: provider.RedactCustomer, ExternalStoreID: "d", Orders: []string{"299938", "280263"}}},
+		{"products/create", body,
+			provider.WebhookEvent{Kind: provider.Changed, Entity: catalog.Product, ExternalID: "5"}},
+		{"PRODUCTS/Delete", `{"id":5}`,
+			provider.WebhookEvent{Kind: provider.Deleted, Entity: catalog.Product, ExternalID: "5"}},
+		{"collections/update", `{"id":"6"}`,
+			provider.WebhookEvent{Kind: provider.Changed, Entity: catalog.Category, ExternalID: "6"}},
+		{"orders/cancelled", `{"id":7}`,
+			provider.WebhookEvent{Kind: provider.Changed, Entity: catalog.Order, ExternalID: "7"}},
+		{"", body, provider.WebhookEvent{Kind: provider.Changed, Entity: catalog.Product, ExternalID: "5"}},
+		{"", `{"id":"gid://shopify/Product/5"}`, provider.WebhookEvent{Kind: provider.Unspecified}},
+		{"", `{"id":5}`, provider.WebhookEvent{Kind: provider.Unspecified}},
+		{"products/update", `{}`, provider.WebhookEvent{Kind: provider.Unspecified}},
+		{"inventory_levels/update", `{"inventory_item_id":1}`, provider.WebhookEvent{Kind: provider.Ignored}},
+		{"app/uninstalled", `{"id":1,"myshopify_domain":"demo.myshopify.com"}`,
+			provider.WebhookEvent{Kind: provider.Uninstalled, ExternalStoreID: "demo.myshopify.com"}},
+		{"shop/redact", `{"shop_id":1,"shop_domain":"demo.myshopify.com"}`,
+			provider.WebhookEvent{Kind: provider.RedactShop, ExternalStoreID: "demo.myshopify.com"}},
+		{"shop/redact", `{"id":5,"shop_domain":"d"}`,
+			provider.WebhookEvent{Kind: provider.Unspecified, ExternalStoreID: "d"}},
+		{"shop/redact", `{"shop_domain":"d","customer":{"id":1}}`,
+			provider.WebhookEvent{Kind: provider.Unspecified, ExternalStoreID: "d"}},
+		{"customers/redact", `{"shop_domain":"d"}`,
+			provider.WebhookEvent{Kind: provider.Unspecified, ExternalStoreID: "d"}},
+		{"customers/data_request", `{"shop_domain":"d","customer":{"email":"x@y.example"}}`,
+			provider.WebhookEvent{Kind: provider.DataRequest, ExternalStoreID: "d"}},
+		{"customers/redact",
+			`{"shop_domain":"d","customer":{"email":"x@y.example"},"orders_to_redact":[299938,"280263"]}`,
+			provider.WebhookEvent{Kind: provider.RedactCustomer, ExternalStoreID: "d",
+				Orders: []string{"299938", "280263"}}},
 	} {
-		got, err := new(Adapter).Topic(c.hint, []byte(c.body))
+		got, err := new(Adapter).ParseWebhook(c.hint, []byte(c.body))
 		if err != nil || fmt.Sprint(got) != fmt.Sprint(c.want) {
 			t.Errorf("%s %s: %+v, %v", c.hint, c.body, got, err)
 		}
@@ -64,69 +79,90 @@ func TestTopics(t *testing.T) {
 func TestEndpoint(t *testing.T) {
 	t.Parallel()
 	a := &Adapter{version: "2026-07"}
-	for id, want := range map[string]bool{"demo.myshopify.com": true, " Demo.MyShopify.com": true, "demo": false, "myshopify.com": false, ".myshopify.com": false, "a.b.myshopify.com": false,
-		"demo.myshopify.com.evil.org": false, "evil.org/demo.myshopify.com": false, "demo.myshopify.com:8080": false, "x@demo.myshopify.com": false, "127.0.0.1": false, "": false} {
-		got, err := a.endpoint(provider.Store{ExternalStoreID: id})
-		if (err == nil) != want || want && got != "https://demo.myshopify.com/admin/api/2026-07/graphql.json" {
+	for id, want := range map[string]bool{"demo.myshopify.com": true, " Demo.MyShopify.com": true,
+		"demo": false, "myshopify.com": false, ".myshopify.com": false, "a.b.myshopify.com": false,
+		"demo.myshopify.com.evil.org": false, "evil.org/demo.myshopify.com": false,
+		"demo.myshopify.com:8080": false, "x@demo.myshopify.com": false, "127.0.0.1": false, "": false} {
+		got, err := a.endpoint(provider.Shop{ExternalStoreID: id})
+		if (err == nil) != want || want &&
+			got != "https://demo.myshopify.com/admin/api/2026-07/graphql.json" {
 			t.Errorf("%q: %q, %v", id, got, err)
 		}
 	}
-	if _, err := a.endpoint(provider.Store{ExternalStoreID: "17", Profile: provider.Profile{Domain: "demo.myshopify.com"}}); err != nil {
+	if _, err := a.endpoint(provider.Shop{ExternalStoreID: "17",
+		Profile: provider.Profile{Domain: "demo.myshopify.com"}}); err != nil {
 		t.Errorf("by domain: %v", err)
 	}
 }
 
-// TestErrors gives errors in a 200 their meaning, and believes no null beside one.
+// TestErrors tests errors in a 200: a null beside an error deletes nothing.
 func TestErrors(t *testing.T) {
 	t.Parallel()
-	for reply, want := range map[string]provider.Reason{
-		`{"errors":[{"message":"Throttled"}],"extensions":{"cost":{"requestedQueryCost":400,"throttleStatus":{"maximumAvailable":1000,"currentlyAvailable":100,"restoreRate":10}}}}`: provider.ReasonThrottled,
-		`{"data":null,"errors":[{"message":"Throttled","extensions":{"code":"THROTTLED"}}]}`:                                                                                         provider.ReasonThrottled,
-		`{"data":{"product":null},"errors":[{"message":"Access denied for product field","extensions":{"code":"ACCESS_DENIED"}}]}`:                                                   provider.ReasonRefused,
-		`{"data":{"product":null},"errors":[{"message":"boom","extensions":{"code":"INTERNAL_SERVER_ERROR"}}]}`:                                                                      provider.ReasonServerError,
-		`{"errors":[{"message":"x","extensions":{"code":"SHOP_INACTIVE"}}]}`:                                                                                                         provider.ReasonPaused,
-		`{"errors":[{"message":"x","extensions":{"code":"MAX_COST_EXCEEDED"}}]}`:                                                                                                     provider.ReasonRejected,
-		`{"errors":"Not Found"}`:  provider.ReasonRejected,
-		`{"errors":{"x":["y"]}}`:  provider.ReasonRejected,
-		`{}`:                      provider.ReasonInvalidJSON,
-		`{"data":null}`:           provider.ReasonInvalidJSON,
-		`{"data":[]}`:             provider.ReasonInvalidJSON,
-		`{"data":{}}`:             provider.ReasonInvalidJSON, // no product is not "no such product"
-		`{"data":{"other":null}}`: provider.ReasonInvalidJSON,
-		`{"data":{"product":7}}`:  provider.ReasonMalformed,
-		`[]`:                      provider.ReasonMalformed,
+	for _, c := range []struct {
+		reply string
+		want  provider.Reason
+	}{
+		{`{"errors":[{"message":"Throttled"}],"extensions":{"cost":{"requestedQueryCost":400,` +
+			`"throttleStatus":{"maximumAvailable":1000,"currentlyAvailable":100,"restoreRate":10}}}}`,
+			provider.ReasonThrottled},
+		{`{"data":null,"errors":[{"message":"Throttled","extensions":{"code":"THROTTLED"}}]}`,
+			provider.ReasonThrottled},
+		{`{"data":{"product":null},"errors":[{"message":"Access denied for product field",` +
+			`"extensions":{"code":"ACCESS_DENIED"}}]}`, provider.ReasonCredentialRefused},
+		{`{"data":{"product":null},"errors":[{"message":"boom",` +
+			`"extensions":{"code":"INTERNAL_SERVER_ERROR"}}]}`, provider.ReasonServerError},
+		{`{"errors":[{"message":"x","extensions":{"code":"SHOP_INACTIVE"}}]}`, provider.ReasonShopSuspended},
+		{`{"errors":[{"message":"x","extensions":{"code":"MAX_COST_EXCEEDED"}}]}`,
+			provider.ReasonRequestRejected},
+		{`{"errors":"Not Found"}`, provider.ReasonRequestRejected},
+		{`{"errors":{"x":["y"]}}`, provider.ReasonRequestRejected},
+		{`{}`, provider.ReasonInvalidJSON},
+		{`{"data":null}`, provider.ReasonInvalidJSON},
+		{`{"data":[]}`, provider.ReasonInvalidJSON},
+		{`{"data":{}}`, provider.ReasonInvalidJSON}, // no product is not "no such product"
+		{`{"data":{"other":null}}`, provider.ReasonInvalidJSON},
+		{`{"data":{"product":7}}`, provider.ReasonMalformed},
+		{`[]`, provider.ReasonMalformed},
 	} {
+		reply, want := c.reply, c.want
 		subject, server := openServer(t, providertest.Client(t, 30*time.Second))
 		server.replies = []string{reply}
-		f, err := subject.Adapter.Fetch(t.Context(), subject.Store, catalog.Product, "1")
+		f, err := subject.Adapter.Fetch(t.Context(), subject.Shop, catalog.Product, "1")
 		if provider.ReasonOf(err) != want || f.Gone {
 			t.Errorf("%s: gone %v, %v; want %s", reply, f.Gone, err, want)
 		}
 		var throttled *provider.Throttled
-		if errors.As(err, &throttled) && strings.Contains(reply, "400") && throttled.RetryAfter != 30*time.Second {
+		if errors.As(err, &throttled) && strings.Contains(reply, "400") &&
+			throttled.RetryAfter != 30*time.Second {
 			t.Errorf("retry after %v", throttled.RetryAfter)
 		}
 	}
 }
 
-// TestManyVariants reads what a product holds beyond one page, by fetch and since a time, and keeps the spans.
+// TestManyVariants tests products with more variants than one page holds, by fetch, by listing and by export.
 func TestManyVariants(t *testing.T) {
 	t.Parallel()
 	subject, server := openServer(t, providertest.Client(t, 30*time.Second))
 	server.extra = 699
-	server.PutProduct(providertest.Product{ID: "5", Title: "x", Price: "1", UpdatedAt: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)})
-	single, err := subject.Adapter.Fetch(t.Context(), subject.Store, catalog.Product, "5")
+	server.PutProduct(providertest.Product{ID: "5", Title: "x", Price: "1",
+		UpdatedAt: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)})
+	single, err := subject.Adapter.Fetch(t.Context(), subject.Shop, catalog.Product, "5")
 	if err != nil {
 		t.Fatal(err)
 	}
 	since := providertest.All(t, subject, catalog.Product, time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC), nil)
 	bulk := providertest.All(t, subject, catalog.Product, time.Time{}, nil)
-	for name, f := range map[string]provider.Fetched{"fetch": single, "since": since["5"], "export": bulk["5"]} {
-		if f.Document == nil || len(f.Document.(*catalog.CatalogAggregate).Variants) != 700 || f.Form != provider.JSONL {
+	for name, f := range map[string]provider.Fetched{"fetch": single, "since": since["5"],
+		"export": bulk["5"]} {
+		if f.Document == nil || len(f.Document.(*catalog.CatalogAggregate).Variants) != 700 ||
+			f.RawFormat != provider.JSONL {
 			t.Errorf("%s: %+v", name, f.Malformed)
 		}
-		if f.Document != nil && string(catalog.Complete(f.Document, catalog.Identity{ConnectionID: "con_1", ExternalID: "5", Revision: 1})) !=
-			string(catalog.Complete(single.Document, catalog.Identity{ConnectionID: "con_1", ExternalID: "5", Revision: 1})) {
+		if f.Document != nil &&
+			string(catalog.Complete(f.Document,
+				catalog.Identity{ConnectionID: "con_1", ExternalID: "5", Revision: 1})) !=
+				string(catalog.Complete(single.Document,
+					catalog.Identity{ConnectionID: "con_1", ExternalID: "5", Revision: 1})) {
 			t.Errorf("%s: another document than that of a fetch", name)
 		}
 	}
@@ -135,12 +171,13 @@ func TestManyVariants(t *testing.T) {
 	}
 }
 
-// TestExport goes through the states of exports.
+// TestExport goes through the states of an export.
 func TestExport(t *testing.T) {
 	t.Parallel()
 	subject, server := openServer(t, providertest.Client(t, 30*time.Second))
 	for i := range 300 {
-		server.PutProduct(providertest.Product{ID: strconv.Itoa(1000 + i), Title: "Shirt " + strconv.Itoa(1000+i), Price: "1"})
+		server.PutProduct(providertest.Product{ID: strconv.Itoa(1000 + i),
+			Title: "Shirt " + strconv.Itoa(1000+i), Price: "1"})
 	}
 	read := func() int { return len(providertest.All(t, subject, catalog.Product, time.Time{}, nil)) }
 	server.statuses = []string{"CREATED", "RUNNING", "RUNNING"}
@@ -167,24 +204,27 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// TestExportFails gives up after some exports, waits where others are written, and says when the items were true.
+// TestExportFails tests failed exports, the limit of running exports, and the snapshot flags of pages.
 func TestExportFails(t *testing.T) {
 	t.Parallel()
 	subject, server := openServer(t, providertest.Client(t, 30*time.Second))
 	server.PutProduct(providertest.Product{ID: "1", Title: "x"})
 	page := func(c provider.Cursor) (provider.Page, error) {
-		return subject.Adapter.Page(t.Context(), subject.Store, catalog.Product, time.Time{}, c)
+		return subject.Adapter.Page(t.Context(), subject.Shop, catalog.Product, time.Time{}, c)
 	}
-	server.replies = []string{`{"data":{"bulkOperationRunQuery":{"bulkOperation":null,"userErrors":[{"field":null,"message":"A bulk query operation for this app and shop is already in progress: gid://shopify/BulkOperation/1."}]}}}`}
-	crowded, err := page("")
-	if err != nil || crowded.After == 0 || crowded.Begins || crowded.Next == "" {
-		t.Fatalf("in progress: %+v, %v", crowded, err)
+	server.replies = []string{`{"data":{"bulkOperationRunQuery":{"bulkOperation":null,` +
+		`"userErrors":[{"field":null,"message":"A bulk query operation for this app and shop is already ` +
+		`in progress: gid://shopify/BulkOperation/1."}]}}}`}
+	limited, err := page("")
+	if err != nil || limited.ReadyAfter == 0 || limited.SnapshotStarted || limited.Next == "" {
+		t.Fatalf("in progress: %+v, %v", limited, err)
 	}
-	begun, err := page(crowded.Next)
-	if err != nil || !begun.Begins || begun.Exported {
+	begun, err := page(limited.Next)
+	if err != nil || !begun.SnapshotStarted || begun.FromSnapshot {
 		t.Fatalf("begun: %+v, %v", begun, err)
 	}
-	if done, err := page(begun.Next); err != nil || !done.Exported || len(done.Items) != 1 || done.Next != "" {
+	if done, err := page(begun.Next); err != nil || !done.FromSnapshot || len(done.Items) != 1 ||
+		done.Next != "" {
 		t.Errorf("exported: %+v, %v", done, err)
 	}
 	server.statuses = []string{"FAILED", "FAILED", "EXPIRED"}
@@ -199,7 +239,8 @@ func TestExportFails(t *testing.T) {
 	if provider.ReasonOf(err) != provider.ReasonBulkFailed {
 		t.Errorf("after three failures: %v", err)
 	}
-	server.replies = []string{`{"data":{"bulkOperation":{"id":"x","status":"COMPLETED","url":"http://169.254.169.254/file"}}}`}
+	server.replies = []string{`{"data":{"bulkOperation":{"id":"x","status":"COMPLETED",` +
+		`"url":"http://169.254.169.254/file"}}}`}
 	if _, err := page("bulk:1:0:0"); provider.ReasonOf(err) != "address_forbidden" {
 		t.Errorf("a file at a forbidden address: %v", err)
 	}

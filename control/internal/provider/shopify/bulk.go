@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,12 +18,12 @@ import (
 )
 
 const (
-	poll         = 2 * time.Second  // how soon to ask again for an export that is being written
-	crowded      = 15 * time.Second // how soon to ask again when other exports of the shop are
-	mostAttempts = 3
+	bulkPollDelay  = 2 * time.Second  // for an export that is not ready
+	bulkLimitDelay = 15 * time.Second // when the shop runs as many exports as it may
+	maxExports     = 3
 )
 
-type operation struct {
+type bulkOperation struct {
 	ID     string       `json:"id"`
 	Status payload.Text `json:"status"`
 	Error  payload.Text `json:"errorCode"`
@@ -37,96 +38,108 @@ type userError struct {
 
 type userErrors []userError
 
-// crowded reports whether the shop writes as many exports as it may.
-func (list userErrors) crowded() bool {
+// bulkLimitReached reports whether the shop runs as many exports as it may.
+func (list userErrors) bulkLimitReached() bool {
 	return slices.ContainsFunc(list, func(e userError) bool {
-		return e.Code == "OPERATION_IN_PROGRESS" || e.Code == "LIMIT_REACHED" || strings.Contains(string(e.Message), "already in progress")
+		return e.Code == "OPERATION_IN_PROGRESS" || e.Code == "LIMIT_REACHED" ||
+			strings.Contains(string(e.Message), "already in progress")
 	})
 }
 
-// start asks for an export. A shop that writes as many as it may is asked again later.
-func (a *Adapter) start(ctx context.Context, s provider.Store, e catalog.Entity, at place) (provider.Page, error) {
+// startExport starts an export. When the shop runs as many as it may, the caller comes back later.
+func (a *Adapter) startExport(
+	ctx context.Context, s provider.Shop, e catalog.Entity, at pageCursor,
+) (provider.Page, error) {
 	query := bulkProducts
 	if e == catalog.Order {
 		query = bulkOrders
 	}
 	var data struct {
 		Run struct {
-			Operation *operation `json:"bulkOperation"`
-			Errors    userErrors `json:"userErrors"`
+			Operation *bulkOperation `json:"bulkOperation"`
+			Errors    userErrors     `json:"userErrors"`
 		} `json:"bulkOperationRunQuery"`
 	}
-	if err := a.query(ctx, s, runBulk, map[string]any{"query": query}, costSmall, &data); err != nil {
+	if err := a.query(ctx, s, mutationRunBulk, map[string]any{"query": query}, costSmall, &data); err != nil {
 		return provider.Page{}, err
 	}
 	if len(data.Run.Errors) > 0 {
-		if data.Run.Errors.crowded() {
-			return provider.Page{Next: at.cursor(), After: crowded}, nil
+		if data.Run.Errors.bulkLimitReached() {
+			return provider.Page{Next: at.encode(), ReadyAfter: bulkLimitDelay}, nil
 		}
-		return provider.Page{}, &provider.Rejected{Status: http.StatusOK, Reason: provider.ReasonBulkFailed}
+		return provider.Page{},
+			&provider.RequestRejected{Status: http.StatusOK, Reason: provider.ReasonBulkFailed}
 	}
 	if data.Run.Operation == nil {
 		return provider.Page{}, &provider.Temporary{Reason: provider.ReasonInvalidJSON}
 	}
-	if at.bulk, _ = number(data.Run.Operation.ID); at.bulk == "" {
+	id, _ := parseGID(data.Run.Operation.ID)
+	if at.bulk, _ = strconv.ParseInt(id, 10, 64); at.bulk == 0 {
 		return provider.Page{}, &provider.Malformed{Reason: "bulk operation without an id"}
 	}
-	return provider.Page{Next: at.cursor(), After: poll / 2, Begins: true}, nil
+	return provider.Page{Next: at.encode(), ReadyAfter: bulkPollDelay / 2, SnapshotStarted: true}, nil
 }
 
-// exported reads a piece of an export's file, or says when it may be there.
-func (a *Adapter) exported(ctx context.Context, s provider.Store, e catalog.Entity, at place) (provider.Page, error) {
+// readExport reads a chunk of an export's file, or says when it may be ready.
+func (a *Adapter) readExport(
+	ctx context.Context, s provider.Shop, e catalog.Entity, at pageCursor,
+) (provider.Page, error) {
 	var data struct {
-		Operation *operation `json:"bulkOperation"`
+		Operation *bulkOperation `json:"bulkOperation"`
 	}
-	if err := a.query(ctx, s, queryBulk, map[string]any{"id": gid("BulkOperation", at.bulk)}, costSmall, &data); err != nil {
+	variables := map[string]any{"id": gid("BulkOperation", strconv.FormatInt(at.bulk, 10))}
+	if err := a.query(ctx, s, queryBulk, variables, costSmall, &data); err != nil {
 		return provider.Page{}, err
 	}
 	if data.Operation == nil {
-		return again(at)
+		return restartExport(at)
 	}
 	switch data.Operation.Status {
 	case "CREATED", "RUNNING", "CANCELING":
-		return provider.Page{Next: at.cursor(), After: poll}, nil
+		return provider.Page{Next: at.encode(), ReadyAfter: bulkPollDelay}, nil
 	case "COMPLETED":
-		if data.Operation.URL == "" { // there was nothing to write
+		if data.Operation.URL == "" { // the export is empty
 			return provider.Page{}, nil
 		}
-		return a.piecewise(ctx, s, e, at, string(data.Operation.URL))
+		return a.readChunk(ctx, s, e, at, string(data.Operation.URL))
 	default: // FAILED, CANCELED, EXPIRED
 		if data.Operation.Error == "ACCESS_DENIED" {
-			return provider.Page{}, &provider.Refused{Status: http.StatusForbidden}
+			return provider.Page{}, &provider.CredentialRefused{Status: http.StatusForbidden}
 		}
-		return again(at)
+		return restartExport(at)
 	}
 }
 
-// again starts over with another export, a few times.
-func again(at place) (provider.Page, error) {
-	if at.attempts+1 >= mostAttempts {
-		return provider.Page{}, &provider.Rejected{Reason: provider.ReasonBulkFailed}
+// restartExport begins another export, at most maxExports in all.
+func restartExport(at pageCursor) (provider.Page, error) {
+	if at.failed+1 >= maxExports {
+		return provider.Page{}, &provider.RequestRejected{Reason: provider.ReasonBulkFailed}
 	}
-	return provider.Page{Next: place{attempts: at.attempts + 1}.cursor(), After: crowded}, nil
+	return provider.Page{Next: pageCursor{failed: at.failed + 1}.encode(), ReadyAfter: bulkLimitDelay}, nil
 }
 
-// piecewise reads whole entities at the offset: a larger piece where one entity alone is larger.
-func (a *Adapter) piecewise(ctx context.Context, s provider.Store, e catalog.Entity, at place, url string) (provider.Page, error) {
-	for length := a.piece; ; length *= 4 {
-		piece, err := a.file(ctx, url, outbound.Part{Offset: at.offset, Length: length})
+// readChunk reads whole entities at the offset, in a larger chunk when one entity does not fit.
+func (a *Adapter) readChunk(
+	ctx context.Context, s provider.Shop, e catalog.Entity, at pageCursor, url string,
+) (provider.Page, error) {
+	for length := a.chunkSize; ; length *= 4 {
+		chunk, err := a.download(ctx, url, outbound.ByteRange{Offset: at.offset, Length: length})
 		if err != nil {
 			return provider.Page{}, err
 		}
-		groups, orphans, used := split(piece.Body, piece.End)
-		if used == 0 && !piece.End {
-			if length >= outbound.DefaultMaxBody || int64(len(piece.Body)) < length {
+		entities, orphans, used := splitEntities(chunk.Body, chunk.EOF)
+		if used == 0 && !chunk.EOF {
+			chunk.Release()
+			if length >= outbound.DefaultMaxBody || int64(len(chunk.Body)) < length {
 				return provider.Page{}, &provider.Temporary{Reason: provider.Reason(outbound.TooLarge)}
 			}
 			continue
 		}
-		page := provider.Page{Items: make([]provider.Fetched, 0, len(groups)), Exported: true}
-		for _, g := range groups {
-			page.Items = append(page.Items, g.read(e, s.Profile))
+		page := provider.Page{Items: make([]provider.Fetched, 0, len(entities)), FromSnapshot: true}
+		for _, lines := range entities {
+			page.Items = append(page.Items, lines.read(e, s.Profile))
 		}
+		chunk.Release() // the parents of orphans need further calls
 		for _, id := range orphans {
 			f, err := a.Fetch(ctx, s, e, id)
 			if malformed := new(provider.Malformed); err != nil && !errors.As(err, &malformed) {
@@ -134,59 +147,77 @@ func (a *Adapter) piecewise(ctx context.Context, s provider.Store, e catalog.Ent
 			}
 			page.Items = append(page.Items, f)
 		}
-		if !piece.End {
+		if !chunk.EOF || used < len(chunk.Body) {
 			at.offset += int64(used)
-			page.Next = at.cursor()
+			page.Next = at.encode()
 		}
 		return page, nil
 	}
 }
 
-// file reads a part of an export. The file lies at a host of the provider's choice, which gets no credential.
-func (a *Adapter) file(ctx context.Context, url string, part outbound.Part) (*outbound.Answer, error) {
-	answer, err := a.api.HTTP.Do(ctx, outbound.Request{Method: http.MethodGet, URL: url, Part: &part})
+// download reads a part of an export's file. The provider chooses its host, which gets no credential.
+func (a *Adapter) download(
+	ctx context.Context, url string, part outbound.ByteRange,
+) (*outbound.Response, error) {
+	response, err := a.api.HTTP.Do(ctx, outbound.Request{Method: http.MethodGet, URL: url, Range: &part,
+		MaxBody: outbound.MaxPart})
 	if err != nil {
-		return nil, remote.Failure(err)
+		return nil, remote.TransportError(err)
+	}
+	if response.Status >= 300 {
+		response.Release()
 	}
 	switch {
-	case answer.Status == http.StatusRequestedRangeNotSatisfiable: // the offset is the end
-		return &outbound.Answer{End: true}, nil
-	case answer.Status >= 300:
-		return nil, &provider.Temporary{Reason: provider.ReasonServerError, Status: answer.Status}
+	case response.Status == http.StatusRequestedRangeNotSatisfiable: // the offset is the end of the file
+		return &outbound.Response{EOF: true}, nil
+	case response.Status >= 300:
+		return nil, &provider.Temporary{Reason: provider.ReasonServerError, Status: response.Status}
 	default:
-		return answer, nil
+		return response, nil
 	}
 }
 
-// group is an entity's line and those of its children, each exactly as it came.
-type group [][]byte
+// entityLines are an entity's line and those of its children, each exactly as it came.
+type entityLines [][]byte
 
-// split returns the whole entities of a piece, the parents of children that do not follow theirs, and how many bytes were
-// used: the last entity of a piece that does not end the file may go on in the next one.
-func split(piece []byte, end bool) (groups []group, orphans []string, used int) {
+// Bounds of what is made of a chunk. The rest of a chunk with more entities is read again.
+const (
+	maxChunkEntities = 2000
+	maxOrphans       = 100    // each is a call
+	maxEntityLines   = 10_000 // the catalog takes fewer variants, media and collections
+)
+
+// splitEntities returns the whole entities of a chunk, the parents of children that do not follow their
+// parent, and the number of bytes used. The last entity of a chunk may go on in the next one, unless the file
+// ends. An entity with more than maxEntityLines lines loses the rest of them, and is malformed.
+func splitEntities(chunk []byte, end bool) (entities []entityLines, orphans []string, used int) {
 	var (
-		open string // the id of the last group's parent
-		lost = make(map[string]bool)
+		lastParent string // the id of the last parent
+		seen       = make(map[string]bool)
 	)
-	for at := 0; at < len(piece); {
-		length := bytes.IndexByte(piece[at:], '\n')
+	for at := 0; at < len(chunk); {
+		length := bytes.IndexByte(chunk[at:], '\n')
 		next := at + length + 1
 		if length < 0 {
 			if !end {
 				break
 			}
-			length, next = len(piece)-at, len(piece)
+			length, next = len(chunk)-at, len(chunk)
 		}
-		line := bytes.TrimRight(piece[at:at+length], "\r")
-		switch id, parent := identify(line); {
+		line := bytes.TrimRight(chunk[at:at+length], "\r")
+		switch id, parent := lineIDs(line); {
 		case len(line) == 0:
+		case parent == "" && len(entities) == maxChunkEntities, len(orphans) == maxOrphans:
+			return entities, orphans, at
 		case parent == "":
-			groups, open, used = append(groups, group{line}), id, at
-		case parent == open && open != "":
-			groups[len(groups)-1] = append(groups[len(groups)-1], line)
+			entities, lastParent, used = append(entities, entityLines{line}), id, at
+		case parent == lastParent && lastParent != "":
+			if last := &entities[len(entities)-1]; len(*last) <= maxEntityLines {
+				*last = append(*last, line)
+			}
 		default:
-			if id, _ := number(parent); id != "" && !lost[id] {
-				lost[id] = true
+			if id, _ := parseGID(parent); id != "" && !seen[id] {
+				seen[id] = true
 				orphans = append(orphans, id)
 			}
 		}
@@ -194,18 +225,18 @@ func split(piece []byte, end bool) (groups []group, orphans []string, used int) 
 	}
 	switch {
 	case end:
-		return groups, orphans, len(piece)
-	case len(groups) == 0: // children alone
-		return nil, orphans, bytes.LastIndexByte(piece, '\n') + 1
+		return entities, orphans, len(chunk)
+	case len(entities) == 0: // only children
+		return nil, orphans, bytes.LastIndexByte(chunk, '\n') + 1
 	}
-	return groups[:max(len(groups)-1, 0)], orphans, used
+	return entities[:max(len(entities)-1, 0)], orphans, used
 }
 
-func identify(line []byte) (id, parent string) {
+func lineIDs(line []byte) (id, parent string) {
 	var n struct {
 		ID     payload.Text `json:"id"`
 		Parent payload.Text `json:"__parentId"`
 	}
-	_ = payload.Decode(line, &n)
+	payload.Peek(line, &n)
 	return string(n.ID), string(n.Parent)
 }

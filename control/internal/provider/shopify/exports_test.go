@@ -42,7 +42,8 @@ func (s *server) runBulk(query string) string {
 	if s.shuffled {
 		s.files[id] += children.String()
 	}
-	return fmt.Sprintf(`"bulkOperationRunQuery":{"bulkOperation":{"id":"gid://shopify/BulkOperation/%s","status":"CREATED"},"userErrors":[]}`, id)
+	return fmt.Sprintf(`"bulkOperationRunQuery":{"bulkOperation":{"id":"gid://shopify/BulkOperation/%s",`+
+		`"status":"CREATED"},"userErrors":[]}`, id)
 }
 
 func (s *server) bulk(id string) string {

@@ -10,51 +10,50 @@ import (
 	"storefront.internal/shared/catalog"
 )
 
-// What queries are thought to cost, in points.
+// Estimated costs of queries, in points.
 const (
 	costFetch = 300
 	costPage  = 600
 	costSmall = 20
 )
 
-// mostMore bounds the further pages of one entity's nested lists: 2,048 variants are nine.
-const mostMore = 20
+// Bounds of one entity's nested lists.
+const (
+	maxFurtherPages = 20  // of one list: 2,048 variants are nine pages
+	maxNested       = 250 // elements that a further page is asked for, at most
+)
 
 // Fetch implements provider.Adapter.
-func (a *Adapter) Fetch(ctx context.Context, s provider.Store, e catalog.Entity, externalID string) (provider.Fetched, error) {
-	f := provider.Fetched{Entity: e, ExternalID: externalID, Form: provider.JSON}
-	if !isNumber(externalID) {
-		f.Gone = true // no entity of this provider has such an id
+func (a *Adapter) Fetch(
+	ctx context.Context, s provider.Shop, e catalog.Entity, externalID string,
+) (provider.Fetched, error) {
+	f := provider.Fetched{Entity: e, ExternalID: externalID, RawFormat: provider.JSON}
+	if !payload.IsNumber(externalID) {
+		f.Gone = true // the provider has no such ids
 		return f, nil
 	}
-	query, member, kind := queryOf(e)
+	query, member, kind := entityQuery(e)
 	var data map[string]json.RawMessage
-	if err := a.query(ctx, s, query, map[string]any{"id": gid(kind, externalID)}, costFetch, &data); err != nil {
+	variables := map[string]any{"id": gid(kind, externalID)}
+	if err := a.query(ctx, s, query, variables, costFetch, &data); err != nil {
 		return f, err
 	}
-	span, ok := data[member]
+	raw, ok := data[member]
 	if !ok {
 		return f, &provider.Temporary{Reason: provider.ReasonInvalidJSON}
 	}
-	if string(span) == "null" {
-		f.Gone, f.Raw = true, span
+	if string(raw) == "null" {
+		f.Gone, f.Raw = true, raw
 		return f, nil
 	}
-	f, err := a.read(ctx, s, e, span)
+	f, err := a.read(ctx, s, e, raw)
 	if err != nil {
 		return provider.Fetched{Entity: e, ExternalID: externalID}, err
 	}
-	if f.ExternalID != externalID && f.Malformed == nil {
-		f.Document, f.Malformed = nil, &provider.Malformed{Reason: "another entity at /id"}
-	}
-	f.ExternalID = externalID
-	if f.Malformed != nil {
-		return f, f.Malformed
-	}
-	return f, nil
+	return f.Requested(externalID)
 }
 
-func queryOf(e catalog.Entity) (query, member, kind string) {
+func entityQuery(e catalog.Entity) (query, member, kind string) {
 	switch e {
 	case catalog.Product:
 		return queryProduct, "product", "Product"
@@ -65,93 +64,106 @@ func queryOf(e catalog.Entity) (query, member, kind string) {
 	}
 }
 
-// read gives the span of one entity its document, for which what its lists hold beyond their first page is asked for too.
-// The error is of a call; what is wrong with the entity is in it.
-func (a *Adapter) read(ctx context.Context, s provider.Store, e catalog.Entity, span []byte) (provider.Fetched, error) {
-	f := provider.Fetched{Entity: e, Raw: span, Form: provider.JSON}
+// read decodes one entity and sets its document; it asks for the further pages of its lists. The error is
+// that of a call: what is wrong with the entity is in the result.
+func (a *Adapter) read(
+	ctx context.Context, s provider.Shop, e catalog.Entity, raw []byte,
+) (provider.Fetched, error) {
+	f := provider.Fetched{Entity: e, Raw: raw, RawFormat: provider.JSON}
 	var err error
 	switch e {
 	case catalog.Product:
 		var p product
-		if malformed(&f, span, &p) {
+		if decodeFailed(&f, raw, &p) {
 			return f, nil
 		}
-		if err = a.complete(ctx, s, &f, &p); err == nil && f.Malformed == nil {
-			p.judge(&f, s.Profile)
+		if err = a.readRemainingLists(ctx, s, &f, &p); err == nil && f.Malformed == nil {
+			p.setDocument(&f, s.Profile)
 		}
 	case catalog.Category:
 		var c collection
-		if !malformed(&f, span, &c) {
-			c.judge(&f, s.Profile)
+		if !decodeFailed(&f, raw, &c) {
+			c.setDocument(&f, s.Profile)
 		}
 	default:
 		var o order
-		if malformed(&f, span, &o) {
+		if decodeFailed(&f, raw, &o) {
 			return f, nil
 		}
-		if err = a.completeOrder(ctx, s, &f, &o); err == nil && f.Malformed == nil {
-			o.judge(&f, s.Profile)
+		err = readRemaining(ctx, a, s, &f, queryLines, o.ID, &o.Lines,
+			func(q *order) *connection[line] { return &q.Lines })
+		if err == nil && f.Malformed == nil {
+			o.setDocument(&f, s.Profile)
 		}
 	}
 	return f, err
 }
 
-// malformed decodes a span, or notes why it cannot be.
-func malformed(f *provider.Fetched, span []byte, into any) bool {
-	err := payload.Decode(span, into)
+// decodeFailed decodes an entity; when that fails it sets Malformed and reports true.
+func decodeFailed(f *provider.Fetched, raw []byte, into any) bool {
+	err := payload.Decode(raw, into)
 	if err == nil {
 		return false
 	}
 	var named struct {
 		ID payload.Text `json:"id"`
 	}
-	_ = payload.Decode(span, &named)
-	f.ExternalID, _ = number(string(named.ID))
+	payload.Peek(raw, &named)
+	f.ExternalID, _ = parseGID(string(named.ID))
 	f.Malformed = &provider.Malformed{Reason: err.Error()}
 	return true
 }
 
-// complete reads the further pages of a product's lists into it.
-func (a *Adapter) complete(ctx context.Context, s provider.Store, f *provider.Fetched, p *product) error {
-	if err := rest(ctx, a, s, f, queryVariants, p.ID, &p.Variants, func(q *product) *connection[variant] { return &q.Variants }); err != nil {
+// readRemainingLists reads the further pages of a product's lists.
+func (a *Adapter) readRemainingLists(
+	ctx context.Context, s provider.Shop, f *provider.Fetched, p *product,
+) error {
+	err := readRemaining(ctx, a, s, f, queryVariants, p.ID, &p.Variants,
+		func(q *product) *connection[variant] { return &q.Variants })
+	if err != nil {
 		return err
 	}
-	if err := rest(ctx, a, s, f, queryMedia, p.ID, &p.Media, func(q *product) *connection[media] { return &q.Media }); err != nil {
+	err = readRemaining(ctx, a, s, f, queryMedia, p.ID, &p.Media,
+		func(q *product) *connection[media] { return &q.Media })
+	if err != nil {
 		return err
 	}
-	return rest(ctx, a, s, f, queryMemberships, p.ID, &p.Collections, func(q *product) *connection[collection] { return &q.Collections })
+	return readRemaining(ctx, a, s, f, queryMemberships, p.ID, &p.Collections,
+		func(q *product) *connection[collection] { return &q.Collections })
 }
 
-func (a *Adapter) completeOrder(ctx context.Context, s provider.Store, f *provider.Fetched, o *order) error {
-	return rest(ctx, a, s, f, queryLines, o.ID, &o.Lines, func(q *order) *connection[line] { return &q.Lines })
-}
-
-// rest appends the further pages of one list of an entity, and their spans to what was returned for it.
-func rest[E, T any](ctx context.Context, a *Adapter, s provider.Store, f *provider.Fetched, query, id string, list *connection[T], of func(*E) *connection[T]) error {
-	for range mostMore {
+// readRemaining appends the further pages of one list of an entity, and their JSON to Raw.
+func readRemaining[E, T any](ctx context.Context, a *Adapter, s provider.Shop, f *provider.Fetched, query,
+	id string, list *connection[T], of func(*E) *connection[T]) error {
+	for range maxFurtherPages {
 		if !list.PageInfo.HasNextPage {
 			return nil
 		}
 		var data map[string]json.RawMessage
-		if err := a.query(ctx, s, query, map[string]any{"id": id, "after": list.PageInfo.EndCursor}, costPage, &data); err != nil {
+		variables := map[string]any{"id": id, "after": list.PageInfo.EndCursor}
+		if err := a.query(ctx, s, query, variables, costPage, &data); err != nil {
 			return err
 		}
 		if len(data) != 1 {
 			return &provider.Temporary{Reason: provider.ReasonInvalidJSON}
 		}
-		for _, span := range data { // of one member
-			if string(span) == "null" { // gone meanwhile
+		for _, raw := range data { // one member
+			if string(raw) == "null" { // deleted in the meantime
 				return &provider.Temporary{Reason: provider.ReasonPaging}
 			}
 			var more E
-			if err := remote.Shape(payload.Decode(span, &more)); err != nil {
+			if err := remote.DecodeError(payload.Decode(raw, &more)); err != nil {
 				f.Malformed = &provider.Malformed{Reason: "further page: " + err.Error()}
 				return nil
 			}
 			next := of(&more)
-			list.Nodes = append(list.all(), next.all()...)
+			if len(next.items()) > maxNested || len(f.Raw)+len(raw) > provider.MaxRaw {
+				f.Malformed = &provider.Malformed{Reason: "further page: too_large"}
+				return nil
+			}
+			list.Nodes = append(list.items(), next.items()...)
 			list.Edges, list.PageInfo = nil, next.PageInfo
-			f.Raw, f.Form = payload.Join(f.Raw, span), provider.JSONL
+			f.Raw, f.RawFormat = payload.JoinLines(f.Raw, raw), provider.JSONL
 		}
 	}
 	return &provider.Temporary{Reason: provider.ReasonPaging}

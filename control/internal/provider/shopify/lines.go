@@ -6,63 +6,69 @@ import (
 	"storefront.internal/shared/catalog"
 )
 
-// read gives an entity of an export its document: its own line, and the lines of its children by the type of their ids.
-func (lines group) read(e catalog.Entity, profile provider.Profile) provider.Fetched {
-	f := provider.Fetched{Entity: e, Raw: payload.Join(lines...), Form: provider.JSONL}
+// read makes an entity of its own line and those of its children, whose lists their global ids tell.
+func (lines entityLines) read(e catalog.Entity, profile provider.Profile) provider.Fetched {
+	f := provider.Fetched{Entity: e, Raw: payload.JoinLines(lines...), RawFormat: provider.JSONL}
 	if len(lines) == 1 {
-		f.Form = provider.JSON
+		f.RawFormat = provider.JSON
+	}
+	if len(lines) > maxEntityLines {
+		id, _ := lineIDs(lines[0])
+		f.ExternalID, _ = parseGID(id)
+		f.Malformed = &provider.Malformed{Reason: "too_many lines"}
+		return f
 	}
 	if e == catalog.Order {
 		var o order
-		if malformed(&f, lines[0], &o) {
+		if decodeFailed(&f, lines[0], &o) {
 			return f
 		}
 		for _, text := range lines[1:] {
-			if !adopt(&f, text, &o.Lines) {
+			if !addChild(&f, text, &o.Lines) {
 				return f
 			}
 		}
-		o.judge(&f, profile)
+		o.setDocument(&f, profile)
 		return f
 	}
 	var p product
-	if malformed(&f, lines[0], &p) {
+	if decodeFailed(&f, lines[0], &p) {
 		return f
 	}
 	for _, text := range lines[1:] {
-		id, _ := identify(text)
+		id, _ := lineIDs(text)
 		ok := true
-		switch _, kind := number(id); kind {
+		switch _, kind := parseGID(id); kind {
 		case "ProductVariant":
-			ok = adopt(&f, text, &p.Variants)
+			ok = addChild(&f, text, &p.Variants)
 		case "Collection":
-			ok = adopt(&f, text, &p.Collections)
+			ok = addChild(&f, text, &p.Collections)
 		case "MediaImage", "ProductImage", "ImageSource":
-			ok = adopt(&f, text, &p.Media)
+			ok = addChild(&f, text, &p.Media)
 		}
 		if !ok {
 			return f
 		}
 	}
-	p.judge(&f, profile)
+	p.setDocument(&f, profile)
 	return f
 }
 
-// adopt appends a child to a list of its parent.
-func adopt[T any](f *provider.Fetched, text []byte, list *connection[T]) bool {
+// addChild appends a child to a list of its parent.
+func addChild[T any](f *provider.Fetched, text []byte, list *connection[T]) bool {
 	var child T
 	if err := payload.Decode(text, &child); err != nil {
-		id, _ := identify(text)
-		_, kind := number(id)
-		f.Malformed = &provider.Malformed{Reason: "child of type " + known(kind) + ": " + err.Error()}
+		id, _ := lineIDs(text)
+		_, kind := parseGID(id)
+		f.Malformed = &provider.Malformed{Reason: "child of type " + knownType(kind) + ": " + err.Error()}
 		return false
 	}
 	list.Nodes = append(list.Nodes, child)
 	return true
 }
 
-// known keeps what the provider wrote out of a reason.
-func known(kind string) string {
+// knownType replaces an unknown type, so that a reason holds no text of the provider.
+func knownType(kind string) string {
 	switch kind {
 	case "ProductVariant", "Collection", "MediaImage", "LineItem":
 		return kind

@@ -3,7 +3,6 @@ package shopify
 import (
 	"context"
 	"encoding/json"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,76 +12,66 @@ import (
 	"storefront.internal/shared/catalog"
 )
 
-// place is what a cursor says: where a listing by connection goes on, or how far a bulk export is.
-type place struct {
-	after    string // of a connection
-	bulk     string // number of the export; "" when it has still to be started
-	offset   int64  // in its file
-	attempts int    // exports that failed
+// pageCursor is behind a node of a connection, or at a byte of the file of a bulk export. Its text is
+// "after:<opaque>", "start:<failed exports>" or "bulk:<export>:<offset>:<failed exports>".
+type pageCursor struct {
+	after  string // of a connection
+	bulk   int64  // number of the export; 0 when it is not started yet
+	offset int64  // in its file
+	failed int64  // exports that failed
 }
 
-// Cursors are "after:<opaque>", "start:<attempts>" and "bulk:<number>:<offset>:<attempts>".
-func (p place) cursor() provider.Cursor {
+func (p pageCursor) encode() provider.Cursor {
 	switch {
 	case p.after != "":
 		return provider.Cursor("after:" + p.after)
-	case p.bulk == "":
-		return provider.Cursor("start:" + strconv.Itoa(p.attempts))
+	case p.bulk == 0:
+		return remote.FormatCursor("start", p.failed)
 	default:
-		return provider.Cursor("bulk:" + p.bulk + ":" + strconv.FormatInt(p.offset, 10) + ":" + strconv.Itoa(p.attempts))
+		return remote.FormatCursor("bulk", p.bulk, p.offset, p.failed)
 	}
 }
 
-func parseCursor(c provider.Cursor, bulk bool) (place, error) {
-	wrong := &provider.Rejected{Reason: provider.ReasonPaging}
-	how, rest, _ := strings.Cut(string(c), ":")
-	switch {
-	case c == "":
-		return place{}, nil
-	case how == "after" && !bulk && rest != "":
-		return place{after: rest}, nil
-	case how == "start" && bulk:
-		n, err := strconv.Atoi(rest)
-		if err != nil || n < 0 {
-			return place{}, wrong
-		}
-		return place{attempts: n}, nil
-	case how == "bulk" && bulk:
-		parts := strings.Split(rest, ":")
-		if len(parts) != 3 || !isNumber(parts[0]) {
-			return place{}, wrong
-		}
-		offset, err := strconv.ParseInt(parts[1], 10, 64)
-		n, err2 := strconv.Atoi(parts[2])
-		if err != nil || err2 != nil || offset < 0 || n < 0 {
-			return place{}, wrong
-		}
-		return place{bulk: parts[0], offset: offset, attempts: n}, nil
-	default:
-		return place{}, wrong
+func parseCursor(c provider.Cursor, bulk bool) (pageCursor, error) {
+	if c == "" {
+		return pageCursor{}, nil
 	}
+	if after, found := strings.CutPrefix(string(c), "after:"); found && !bulk && after != "" {
+		return pageCursor{after: after}, nil
+	}
+	if n, ok := remote.ParseCursor(c, "start", 1); ok && bulk {
+		return pageCursor{failed: n[0]}, nil
+	}
+	if n, ok := remote.ParseCursor(c, "bulk", 3); ok && bulk {
+		return pageCursor{bulk: n[0], offset: n[1], failed: n[2]}, nil
+	}
+	return pageCursor{}, &provider.RequestRejected{Reason: provider.ReasonPaging}
 }
 
-// Page implements provider.Adapter. Collections are few, and what changed since a time is too: those are read by
-// connection; the rest, which a connection would end short of, by a bulk export.
-func (a *Adapter) Page(ctx context.Context, s provider.Store, e catalog.Entity, since time.Time, c provider.Cursor) (provider.Page, error) {
+// Page implements provider.Adapter. Collections and changes since a time are few and are read by a
+// connection; everything else by a bulk export, since a connection ends after 25,000 entities.
+func (a *Adapter) Page(
+	ctx context.Context, s provider.Shop, e catalog.Entity, since time.Time, c provider.Cursor,
+) (provider.Page, error) {
 	bulk := since.IsZero() && e != catalog.Category
 	at, err := parseCursor(c, bulk)
 	switch {
 	case err != nil:
 		return provider.Page{}, err
 	case !bulk:
-		return a.connected(ctx, s, e, since, at)
-	case at.bulk == "":
-		return a.start(ctx, s, e, at)
+		return a.listConnection(ctx, s, e, since, at)
+	case at.bulk == 0:
+		return a.startExport(ctx, s, e, at)
 	default:
-		return a.exported(ctx, s, e, at)
+		return a.readExport(ctx, s, e, at)
 	}
 }
 
-// connected reads one page of a connection.
-func (a *Adapter) connected(ctx context.Context, s provider.Store, e catalog.Entity, since time.Time, at place) (provider.Page, error) {
-	query, member := listOf(e)
+// listConnection reads one page of a connection.
+func (a *Adapter) listConnection(
+	ctx context.Context, s provider.Shop, e catalog.Entity, since time.Time, at pageCursor,
+) (provider.Page, error) {
+	query, member := listQuery(e)
 	variables := map[string]any{}
 	if at.after != "" {
 		variables["after"] = at.after
@@ -94,16 +83,20 @@ func (a *Adapter) connected(ctx context.Context, s provider.Store, e catalog.Ent
 	if err := a.query(ctx, s, query, variables, costPage, &data); err != nil {
 		return provider.Page{}, err
 	}
-	span, ok := data[member]
+	raw, ok := data[member]
 	if !ok {
 		return provider.Page{}, &provider.Temporary{Reason: provider.ReasonInvalidJSON}
 	}
-	var list connection[json.RawMessage]
-	if err := remote.Shape(payload.Decode(span, &list)); err != nil {
+	var list pageOfEntities
+	if err := remote.DecodeError(payload.Decode(raw, &list)); err != nil {
+		return provider.Page{}, err
+	}
+	nodes, err := list.entities(pageSize(e))
+	if err != nil {
 		return provider.Page{}, err
 	}
 	page := provider.Page{}
-	for _, node := range list.all() {
+	for _, node := range nodes {
 		f, err := a.read(ctx, s, e, node)
 		if err != nil {
 			return provider.Page{}, err
@@ -114,12 +107,53 @@ func (a *Adapter) connected(ctx context.Context, s provider.Store, e catalog.Ent
 		if list.PageInfo.EndCursor == "" || list.PageInfo.EndCursor == at.after {
 			return provider.Page{}, &provider.Temporary{Reason: provider.ReasonPaging}
 		}
-		page.Next = place{after: list.PageInfo.EndCursor}.cursor()
+		page.Next = pageCursor{after: list.PageInfo.EndCursor}.encode()
 	}
 	return page, nil
 }
 
-func listOf(e catalog.Entity) (query, member string) {
+// pageOfEntities is a page of a connection whose entities are not decoded yet.
+type pageOfEntities struct {
+	Nodes    json.RawMessage `json:"nodes"`
+	Edges    json.RawMessage `json:"edges"`
+	PageInfo pagePosition    `json:"pageInfo"`
+}
+
+// entities returns the entities of a page of at most that many. A page with more is malformed.
+func (p *pageOfEntities) entities(most int) (all []json.RawMessage, err error) {
+	if len(p.Nodes) > 0 {
+		if all, err = payload.Elements(p.Nodes, most); err != nil {
+			return nil, remote.DecodeError(err)
+		}
+	}
+	if len(p.Edges) == 0 {
+		return all, nil
+	}
+	edges, err := payload.Elements(p.Edges, most-len(all))
+	if err != nil {
+		return nil, remote.DecodeError(err)
+	}
+	for _, raw := range edges {
+		var edge struct {
+			Node json.RawMessage `json:"node"`
+		}
+		if err := remote.DecodeError(payload.Decode(raw, &edge)); err != nil {
+			return nil, err
+		}
+		all = append(all, edge.Node)
+	}
+	return all, nil
+}
+
+// pageSize is how many entities the query of listQuery asks for.
+func pageSize(e catalog.Entity) int {
+	if e == catalog.Category {
+		return 200
+	}
+	return 10
+}
+
+func listQuery(e catalog.Entity) (query, member string) {
 	switch e {
 	case catalog.Product:
 		return queryProducts, "products"

@@ -9,19 +9,21 @@ import (
 	"storefront.internal/shared/catalog"
 )
 
-// connection is a list of nodes, asked for or answered in either form.
+// connection is a list of nodes in either form of GraphQL lists.
 type connection[T any] struct {
-	Nodes []T `json:"nodes"`
-	Edges []struct {
+	Nodes payload.List[T] `json:"nodes"`
+	Edges payload.List[struct {
 		Node T `json:"node"`
-	} `json:"edges"`
-	PageInfo struct {
-		HasNextPage bool   `json:"hasNextPage"`
-		EndCursor   string `json:"endCursor"`
-	} `json:"pageInfo"`
+	}] `json:"edges"`
+	PageInfo pagePosition `json:"pageInfo"`
 }
 
-func (c *connection[T]) all() []T {
+type pagePosition struct {
+	HasNextPage bool   `json:"hasNextPage"`
+	EndCursor   string `json:"endCursor"`
+}
+
+func (c *connection[T]) items() []T {
 	out := c.Nodes
 	for _, e := range c.Edges {
 		out = append(out, e.Node)
@@ -44,7 +46,7 @@ type product struct {
 	Collections     connection[collection] `json:"collections"`
 }
 
-// tags come as an array, and as a text joined by commas in older documents.
+// tags are an array, or in older documents a text joined by commas.
 type tags []string
 
 // UnmarshalJSON takes both forms.
@@ -69,10 +71,10 @@ type variant struct {
 	Item           struct {
 		Tracked payload.Flag `json:"tracked"`
 	} `json:"inventoryItem"`
-	Options []struct {
+	Options payload.List[struct {
 		Name  string `json:"name"`
 		Value string `json:"value"`
-	} `json:"selectedOptions"`
+	}] `json:"selectedOptions"`
 }
 
 type media struct {
@@ -91,11 +93,11 @@ type collection struct {
 	UpdatedAt payload.Time `json:"updatedAt"`
 }
 
-// judge gives an entity its document.
-func (p *product) judge(f *provider.Fetched, profile provider.Profile) {
-	f.ExternalID, _ = number(p.ID)
+// setDocument sets the document of a product.
+func (p *product) setDocument(f *provider.Fetched, profile provider.Profile) {
+	f.ExternalID, _ = parseGID(p.ID)
 	f.SourceUpdatedAt = p.UpdatedAt.Time
-	provider.Judge(f, p.document(profile.Language, profile.Currency))
+	f.SetDocument(p.document(profile.Language, profile.Currency))
 }
 
 func (p *product) document(language, currency string) *catalog.CatalogAggregate {
@@ -112,22 +114,25 @@ func (p *product) document(language, currency string) *catalog.CatalogAggregate 
 		Taxonomy:      []catalog.TaxonomyRef{},
 	}
 	pictures := []payload.Picture{}
-	for _, m := range p.Media.all() {
+	for _, m := range p.Media.items() {
 		if m.Image == nil {
-			continue // a film
+			continue // a video
 		}
 		alt := m.Alt
 		if alt == "" {
 			alt = m.Image.Alt
 		}
-		pictures = append(pictures, payload.Picture{URL: string(m.Image.URL), Alt: payload.Localized(language, string(alt))})
+		pictures = append(pictures,
+			payload.Picture{URL: string(m.Image.URL), Alt: payload.Localized(language, string(alt))})
 	}
 	a.Item.Media, a.Item.PrimaryMedia = payload.Media(pictures)
-	for _, c := range p.Collections.all() {
-		id, _ := number(c.ID)
-		a.Item.Taxonomy = append(a.Item.Taxonomy, catalog.TaxonomyRef{ExternalID: id, Name: title(c.Title, language), Handles: payload.Localized(language, string(c.Handle))})
+	for _, c := range p.Collections.items() {
+		id, _ := parseGID(c.ID)
+		a.Item.Taxonomy = append(a.Item.Taxonomy,
+			catalog.TaxonomyRef{ExternalID: id, Name: title(c.Title, language),
+				Handles: payload.Localized(language, string(c.Handle))})
 	}
-	for _, v := range p.Variants.all() {
+	for _, v := range p.Variants.items() {
 		v.add(a, language, currency)
 	}
 	return a
@@ -153,19 +158,22 @@ func status(word string) catalog.Status {
 	}
 }
 
-// add appends a variant and its availability. The price that a shopper pays is the promotional one when there is a greater
-// one to compare it with.
+// add appends a variant and its availability. A greater price to compare with is the regular price, and the
+// price that is paid is then the promotional one.
 func (v *variant) add(a *catalog.CatalogAggregate, language, currency string) {
-	id, _ := number(v.ID)
+	id, _ := parseGID(v.ID)
 	out := catalog.Variant{ExternalID: id, SKU: string(v.SKU), Price: v.Price.Money(currency)}
 	if v.CompareAtPrice.Exceeds(v.Price) {
 		out.Price, out.PromotionalPrice = v.CompareAtPrice.Money(currency), v.Price.Money(currency)
 	}
 	for _, o := range v.Options {
 		if o.Name == "" || o.Name == "Title" && o.Value == "Default Title" {
-			continue // what the provider puts where a product has no options
+			continue // the placeholder of a product without options
 		}
-		out.Attributes = append(out.Attributes, catalog.Attribute{Name: catalog.LocalizedText{payload.Language(language): o.Name}, Value: catalog.LocalizedText{payload.Language(language): o.Value}})
+		out.Attributes = append(out.Attributes, catalog.Attribute{
+			Name:  title(&o.Name, language),
+			Value: title(&o.Value, language),
+		})
 	}
 	available := catalog.Availability{VariantExternalID: id, Sellable: strings.ToLower(string(v.Policy))}
 	if available.Sellable == "" && v.ForSale.Known {
@@ -178,9 +186,10 @@ func (v *variant) add(a *catalog.CatalogAggregate, language, currency string) {
 	a.Availability = append(a.Availability, available)
 }
 
-// judge gives a collection its document. Collections have no tree.
-func (c *collection) judge(f *provider.Fetched, profile provider.Profile) {
-	f.ExternalID, _ = number(c.ID)
+// setDocument sets the document of a collection. Collections have no tree.
+func (c *collection) setDocument(f *provider.Fetched, profile provider.Profile) {
+	f.ExternalID, _ = parseGID(c.ID)
 	f.SourceUpdatedAt = c.UpdatedAt.Time
-	provider.Judge(f, &catalog.TaxonomyNodeDocument{Name: title(c.Title, profile.Language), Handles: payload.Localized(profile.Language, string(c.Handle))})
+	f.SetDocument(&catalog.TaxonomyNodeDocument{Name: title(c.Title, profile.Language),
+		Handles: payload.Localized(profile.Language, string(c.Handle))})
 }

@@ -9,15 +9,16 @@ import (
 	"storefront.internal/shared/catalog"
 )
 
-type bag struct {
+type moneyBag struct {
 	Shop struct {
 		Amount   payload.Amount `json:"amount"`
 		Currency payload.Text   `json:"currencyCode"`
 	} `json:"shopMoney"`
 }
 
-func (b bag) money() catalog.Money {
-	return catalog.Money{Amount: string(b.Shop.Amount.Rounded()), Currency: payload.Currency(string(b.Shop.Currency))}
+func (b moneyBag) money() catalog.Money {
+	return catalog.Money{Amount: string(b.Shop.Amount.Rounded()),
+		Currency: payload.Currency(string(b.Shop.Currency))}
 }
 
 type order struct {
@@ -29,7 +30,7 @@ type order struct {
 	Closed        payload.Flag     `json:"closed"`
 	Currency      payload.Text     `json:"currencyCode"`
 	PaymentStatus payload.Text     `json:"displayFinancialStatus"`
-	Total         bag              `json:"totalPriceSet"`
+	Total         moneyBag         `json:"totalPriceSet"`
 	Email         payload.Text     `json:"email"`
 	Phone         payload.Text     `json:"phone"`
 	Customer      customer         `json:"customer"`
@@ -41,15 +42,15 @@ type line struct {
 	Quantity payload.Count `json:"quantity"`
 	Product  reference     `json:"product"`
 	Variant  reference     `json:"variant"`
-	Price    bag           `json:"originalUnitPriceSet"`
+	Price    moneyBag      `json:"originalUnitPriceSet"`
 }
 
-// reference names another entity, which may be gone.
+// reference is another entity, which may be deleted.
 type reference struct {
 	ID string `json:"id"`
 }
 
-// customer is personal data: it goes into the order's document and nowhere else.
+// customer is personal data and goes into the order's document only.
 type customer struct {
 	ID    payload.Text `json:"id"`
 	Name  payload.Text `json:"displayName"`
@@ -57,7 +58,7 @@ type customer struct {
 	Phone payload.Text `json:"phone"`
 }
 
-// UnmarshalJSON takes a customer; null is none.
+// UnmarshalJSON takes a customer, or null.
 func (c *customer) UnmarshalJSON(text []byte) error {
 	*c = customer{}
 	if text[0] != '{' {
@@ -67,11 +68,11 @@ func (c *customer) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(c))
 }
 
-// judge gives an order its document.
-func (o *order) judge(f *provider.Fetched, _ provider.Profile) {
-	f.ExternalID, _ = number(o.ID)
+// setDocument sets the document of an order.
+func (o *order) setDocument(f *provider.Fetched, _ provider.Profile) {
+	f.ExternalID, _ = parseGID(o.ID)
 	f.SourceUpdatedAt = o.UpdatedAt.Time
-	provider.Judge(f, o.document())
+	f.SetDocument(o.document())
 }
 
 func (o *order) status() string {
@@ -86,7 +87,7 @@ func (o *order) status() string {
 }
 
 func (o *order) document() *catalog.OrderDocument {
-	id, _ := number(string(o.Customer.ID))
+	id, _ := parseGID(string(o.Customer.ID))
 	d := &catalog.OrderDocument{
 		Number:        string(o.Name),
 		Status:        o.status(),
@@ -95,25 +96,28 @@ func (o *order) document() *catalog.OrderDocument {
 		Total:         o.Total.money(),
 		Lines:         []catalog.OrderLine{},
 		PlacedAt:      o.CreatedAt.Time,
-		Buyer: payload.Buyer(map[string]string{"id": id, "name": string(o.Customer.Name), "email": string(first(o.Email, o.Customer.Email)),
-			"phone": string(first(o.Phone, o.Customer.Phone))}),
+		Buyer: payload.Buyer(map[string]string{"id": id, "name": string(o.Customer.Name),
+			"email": string(firstNonEmpty(o.Email, o.Customer.Email)),
+			"phone": string(firstNonEmpty(o.Phone, o.Customer.Phone))}),
 	}
-	for _, l := range o.Lines.all() {
-		product, _ := number(l.Product.ID)
+	for _, l := range o.Lines.items() {
+		product, _ := parseGID(l.Product.ID)
 		if product == "" {
-			continue // a position of no product, or of one that is gone
+			continue // a line without a product, or of a deleted one
 		}
-		variant, _ := number(l.Variant.ID)
+		variant, _ := parseGID(l.Variant.ID)
 		quantity := l.Quantity.N
 		if !l.Quantity.Known {
-			quantity = -1 // which the catalog refuses: a count that nobody knows is not 0
+			quantity = -1 // which the catalog rejects: an unknown quantity is not 0
 		}
-		d.Lines = append(d.Lines, catalog.OrderLine{ItemExternalID: product, VariantExternalID: variant, Quantity: quantity, UnitPrice: l.Price.money()})
+		d.Lines = append(d.Lines,
+			catalog.OrderLine{ItemExternalID: product, VariantExternalID: variant, Quantity: quantity,
+				UnitPrice: l.Price.money()})
 	}
 	return d
 }
 
-func first(texts ...payload.Text) payload.Text {
+func firstNonEmpty(texts ...payload.Text) payload.Text {
 	for _, t := range texts {
 		if t != "" {
 			return t

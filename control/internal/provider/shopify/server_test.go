@@ -20,7 +20,7 @@ import (
 	"storefront.internal/control/internal/provider/providertest"
 )
 
-// server is the Admin API as far as the suite needs it: each named query of this package has a handler.
+// server is the provider's API as far as the suite needs it.
 type server struct {
 	url string
 
@@ -40,7 +40,8 @@ type server struct {
 }
 
 func newServer() *server {
-	return &server{products: map[int]providertest.Product{}, cats: map[int]string{}, orders: map[int]string{}, hooks: map[int]webhook{}, files: map[string]string{}}
+	return &server{products: map[int]providertest.Product{}, cats: map[int]string{}, orders: map[int]string{},
+		hooks: map[int]webhook{}, files: map[string]string{}}
 }
 
 func (s *server) PutProduct(p providertest.Product) {
@@ -61,15 +62,21 @@ func (s *server) PutCategory(id, name, _ string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n, _ := strconv.Atoi(id)
-	s.cats[n] = fmt.Sprintf(`{"id":"gid://shopify/Collection/%s","title":%q,"handle":"h","updatedAt":"2026-01-01T00:00:00Z"}`, id, name)
+	s.cats[n] = fmt.Sprintf(`{"id":"gid://shopify/Collection/%s","title":%q,"handle":"h",`+
+		`"updatedAt":"2026-01-01T00:00:00Z"}`, id, name)
 }
 
 func (s *server) PutOrder(id, product, total, email string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n, _ := strconv.Atoi(id)
-	s.orders[n] = fmt.Sprintf(`"id":"gid://shopify/Order/%s","name":"#1001","createdAt":"2026-01-02T03:04:05Z","updatedAt":"2026-01-02T03:04:05Z","cancelledAt":null,"closed":false,
-"currencyCode":"USD","displayFinancialStatus":"PAID","totalPriceSet":{"shopMoney":{"amount":%q,"currencyCode":"USD"}},"email":%q,"customer":null|{"id":"gid://shopify/LineItem/1","quantity":2,"product":{"id":"gid://shopify/Product/%s"},"variant":null,"originalUnitPriceSet":{"shopMoney":{"amount":"1.0","currencyCode":"USD"}}`,
+	s.orders[n] = fmt.Sprintf(`"id":"gid://shopify/Order/%s","name":"#1001",`+
+		`"createdAt":"2026-01-02T03:04:05Z","updatedAt":"2026-01-02T03:04:05Z","cancelledAt":null,`+
+		`"closed":false,
+"currencyCode":"USD","displayFinancialStatus":"PAID","totalPriceSet":{"shopMoney":{"amount":%q,`+
+		`"currencyCode":"USD"}},"email":%q,"customer":null|{"id":"gid://shopify/LineItem/1",`+
+		`"quantity":2,"product":{"id":"gid://shopify/Product/%s"},"variant":null,`+
+		`"originalUnitPriceSet":{"shopMoney":{"amount":"1.0","currencyCode":"USD"}}`,
 		id, total, email, product)
 }
 
@@ -85,18 +92,25 @@ func (s *server) node(p providertest.Product) (string, []string) {
 	if p.Stock != nil {
 		tracked, quantity = "true", strconv.FormatInt(*p.Stock, 10)
 	}
-	members := fmt.Sprintf(`"id":"gid://shopify/Product/%s","title":%q,"descriptionHtml":"","handle":"h","vendor":"","status":"ACTIVE","tags":[],"updatedAt":%q,"onlineStoreUrl":null`, p.ID, p.Title, p.UpdatedAt.Format(time.RFC3339))
+	members := fmt.Sprintf(`"id":"gid://shopify/Product/%s","title":%q,"descriptionHtml":"","handle":"h",`+
+		`"vendor":"","status":"ACTIVE","tags":[],"updatedAt":%q,`+
+		`"onlineStoreUrl":null`, p.ID, p.Title, p.UpdatedAt.Format(time.RFC3339))
 	var variants []string
 	for i := range 1 + s.extra {
-		variants = append(variants, fmt.Sprintf(`"id":"gid://shopify/ProductVariant/%s%03d","sku":"","price":%s,"compareAtPrice":%s,"inventoryPolicy":"DENY","inventoryQuantity":%s,"availableForSale":true,"inventoryItem":{"tracked":%s},"selectedOptions":[{"name":"Title","value":"Default Title"}]`,
-			p.ID, i, price, compare, quantity, tracked))
+		variants = append(variants,
+			fmt.Sprintf(`"id":"gid://shopify/ProductVariant/%s%03d","sku":"","price":%s,`+
+				`"compareAtPrice":%s,"inventoryPolicy":"DENY","inventoryQuantity":%s,`+
+				`"availableForSale":true,"inventoryItem":{"tracked":%s},`+
+				`"selectedOptions":[{"name":"Title","value":"Default Title"}]`,
+				p.ID, i, price, compare, quantity, tracked))
 	}
 	return members, variants
 }
 
 var operationName = regexp.MustCompile(`^(?:query|mutation) (\w+)`)
 
-const extensions = `"extensions":{"cost":{"requestedQueryCost":10,"actualQueryCost":5,"throttleStatus":{"maximumAvailable":20000000.0,"currentlyAvailable":19999990,"restoreRate":100000.0}}}`
+const extensions = `"extensions":{"cost":{"requestedQueryCost":10,"actualQueryCost":5,` +
+	`"throttleStatus":{"maximumAvailable":20000000.0,"currentlyAvailable":19999990,"restoreRate":100000.0}}}`
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
@@ -122,25 +136,29 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name := operationName.FindStringSubmatch(in.Query)
-	if r.Method != http.MethodPost || name == nil || !strings.HasSuffix(r.URL.Path, "/admin/api/"+DefaultVersion+"/graphql.json") {
+	if r.Method != http.MethodPost || name == nil ||
+		!strings.HasSuffix(r.URL.Path, "/admin/api/"+DefaultVersion+"/graphql.json") {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}
 	text := func(name string) string { v, _ := in.Variables[name].(string); return v }
-	fmt.Fprintf(w, "{\"data\": {%s}, %s}", s.answer(strings.TrimPrefix(name[1], "Storefront"), text), extensions)
+	fmt.Fprintf(w, "{\"data\": {%s}, %s}", s.answer(strings.TrimPrefix(name[1], "Storefront"), text),
+		extensions)
 }
 
 func list(nodes []string, next string) string {
-	return fmt.Sprintf(`{"nodes":[%s],"pageInfo":{"hasNextPage":%v,"endCursor":%q}}`, strings.Join(nodes, ","), next != "", next)
+	return fmt.Sprintf(`{"nodes":[%s],"pageInfo":{"hasNextPage":%v,"endCursor":%q}}`,
+		strings.Join(nodes, ","), next != "", next)
 }
 
 func (s *server) answer(name string, text func(string) string) string {
-	id, _ := number(text("id"))
+	id, _ := parseGID(text("id"))
 	n, _ := strconv.Atoi(id)
 	after, _ := strconv.Atoi(text("after"))
 	switch name {
 	case "Shop":
-		return `"shop":{"name":"The shop","myshopifyDomain":"demo.myshopify.com","currencyCode":"USD","primaryDomain":{"localization":null}}`
+		return `"shop":{"name":"The shop","myshopifyDomain":"demo.myshopify.com","currencyCode":"USD",` +
+			`"primaryDomain":{"localization":null}}`
 	case "Locales":
 		return `"shopLocales":[{"locale":"de","primary":false},{"locale":"en","primary":true}]`
 	case "Product":
@@ -198,7 +216,8 @@ func (s *server) product(p providertest.Product, most int) string {
 	if len(variants) > most {
 		variants, next = variants[:most], strconv.Itoa(most)
 	}
-	return "{" + members + `,"variants":` + list(objects(variants), next) + `,"media":` + list(nil, "") + `,"collections":` + list(nil, "") + "}"
+	return "{" + members + `,"variants":` + list(objects(variants), next) + `,"media":` + list(nil,
+		"") + `,"collections":` + list(nil, "") + "}"
 }
 
 func (s *server) updated(query string, after int) string {
@@ -235,23 +254,30 @@ func open(t *testing.T, client *outbound.Client) *providertest.Subject {
 func openServer(t *testing.T, client *outbound.Client) (*providertest.Subject, *server) {
 	t.Helper()
 	s := newServer()
-	front := providertest.NewFront(t, s)
-	s.url = front.URL
-	adapter, err := New(Config{HTTP: client, BaseURL: front.URL + "/{store}"})
+	proxy := providertest.NewFaultProxy(t, s)
+	s.url = proxy.URL
+	adapter, err := New(Config{HTTP: client, BaseURL: proxy.URL + "/{store}"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	adapter.piece = 40_000 // several pieces
-	store := provider.Store{ConnectionID: "con_1", ExternalStoreID: "demo.myshopify.com", Credential: providertest.Token, Profile: provider.Profile{Language: "en", Currency: "USD"}}
-	other := store
+	adapter.chunkSize = 40_000 // several pieces
+	shop := provider.Shop{ConnectionID: "con_1", ExternalStoreID: "demo.myshopify.com",
+		Credential: providertest.Token, Profile: provider.Profile{Language: "en", Currency: "USD"}}
+	other := shop
 	other.ConnectionID, other.ExternalStoreID = "con_2", "other.myshopify.com"
 	return &providertest.Subject{
-		Adapter: adapter, Store: store, Other: other, Shop: s, Trouble: front.Trouble, Sign: sign,
-		Notice: func(kind provider.Kind, id string) (string, []byte) {
+		Adapter: adapter, Shop: shop, OtherShop: other, Data: s, SetFault: proxy.SetFault, Sign: sign,
+		OtherTopics: []string{"inventory_items/update", "inventory_levels/update", "bulk_operations/finish"},
+		Listing: func(elements string) string {
+			return `{"data":{"products":{"nodes":[` + elements + `],"pageInfo":{"hasNextPage":false}}}}`
+		},
+		Webhook: func(kind provider.EventKind, id string) (string, []byte) {
 			if kind == provider.Deleted {
 				return "products/delete", fmt.Appendf(nil, `{"id":%s}`, id)
 			}
-			return "products/update", fmt.Appendf(nil, `{"id":%s,"admin_graphql_api_id":"gid://shopify/Product/%s","title":"x"}`, id, id)
+			return "products/update",
+				fmt.Appendf(nil, `{"id":%s,"admin_graphql_api_id":"gid://shopify/Product/%s","title":"x"}`,
+					id, id)
 		},
 	}, s
 }
@@ -259,4 +285,9 @@ func openServer(t *testing.T, client *outbound.Client) (*providertest.Subject, *
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	providertest.Conformance(t, open)
+}
+
+// TestHostilePages is not parallel: it measures what the process allocates.
+func TestHostilePages(t *testing.T) {
+	providertest.HostilePages(t, open)
 }

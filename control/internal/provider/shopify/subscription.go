@@ -17,35 +17,53 @@ type webhook struct {
 }
 
 func (w webhook) subscription() provider.Subscription {
-	id, _ := number(w.ID)
-	return provider.Subscription{ID: id, Topic: topicOf(string(w.Topic)), URL: string(w.URI)}
+	id, _ := parseGID(w.ID)
+	return provider.Subscription{ID: id, Topic: parseEnumTopic(string(w.Topic)), URL: string(w.URI)}
 }
 
-// enum returns the name of a topic in queries: products/update is PRODUCTS_UPDATE.
-func enum(topic string) string { return strings.ToUpper(strings.ReplaceAll(topic, "/", "_")) }
+// enumTopic returns the GraphQL name of a topic: inventory_items/update is INVENTORY_ITEMS_UPDATE.
+func enumTopic(topic string) string { return strings.ToUpper(strings.ReplaceAll(topic, "/", "_")) }
 
-func topicOf(enum string) string {
-	return strings.ToLower(strings.Replace(enum, "_", "/", 1))
+// parseEnumTopic is the inverse. The GraphQL name does not tell which underscore is the slash: the subscribed
+// topics are looked up, and of others it is the last one, since nearly every event is one word.
+func parseEnumTopic(enum string) string {
+	for _, topic := range (*Adapter)(nil).WebhookTopics() {
+		if enumTopic(topic) == enum {
+			return topic
+		}
+	}
+	at := strings.LastIndexByte(enum, '_')
+	if at < 0 {
+		return strings.ToLower(enum)
+	}
+	return strings.ToLower(enum[:at] + "/" + enum[at+1:])
 }
 
-// mostPages bounds a list of subscriptions: an app has a few dozen.
-const mostPages = 20
+// Bounds of a list of subscriptions: an app has a few dozen.
+const (
+	maxListPages = 20
+	maxHooks     = 200 // of a page, as queryWebhooks asks for
+)
 
 // Subscriptions implements provider.Adapter.
-func (a *Adapter) Subscriptions(ctx context.Context, s provider.Store) ([]provider.Subscription, error) {
+func (a *Adapter) Subscriptions(ctx context.Context, s provider.Shop) ([]provider.Subscription, error) {
 	var out []provider.Subscription
 	variables := map[string]any{}
-	for range mostPages {
+	for range maxListPages {
 		var data struct {
 			Hooks *connection[webhook] `json:"webhookSubscriptions"`
 		}
-		if err := a.query(ctx, s, queryHooks, variables, costSmall*10, &data); err != nil {
+		if err := a.query(ctx, s, queryWebhooks, variables, costSmall*10, &data); err != nil {
 			return nil, err
 		}
 		if data.Hooks == nil {
 			return nil, &provider.Temporary{Reason: provider.ReasonInvalidJSON}
 		}
-		for _, hook := range data.Hooks.all() {
+		hooks := data.Hooks.items()
+		if len(hooks) > maxHooks {
+			return nil, &provider.Malformed{Reason: "more elements than asked for"}
+		}
+		for _, hook := range hooks {
 			out = append(out, hook.subscription())
 		}
 		if !data.Hooks.PageInfo.HasNextPage {
@@ -56,40 +74,44 @@ func (a *Adapter) Subscriptions(ctx context.Context, s provider.Store) ([]provid
 	return nil, &provider.Temporary{Reason: provider.ReasonPaging}
 }
 
-// Subscribe implements provider.Adapter. The provider refuses a second one of a topic and an address: the first is
-// returned then.
-func (a *Adapter) Subscribe(ctx context.Context, s provider.Store, want provider.Subscription) (provider.Subscription, error) {
+// Subscribe implements provider.Adapter. The provider refuses a duplicate of topic and address: the existing
+// one is returned.
+func (a *Adapter) Subscribe(
+	ctx context.Context, s provider.Shop, want provider.Subscription,
+) (provider.Subscription, error) {
 	var data struct {
 		Create struct {
 			Hook   *webhook   `json:"webhookSubscription"`
 			Errors userErrors `json:"userErrors"`
 		} `json:"webhookSubscriptionCreate"`
 	}
-	if err := a.query(ctx, s, createHook, map[string]any{"topic": enum(want.Topic), "uri": want.URL}, costSmall, &data); err != nil {
+	variables := map[string]any{"topic": enumTopic(want.Topic), "uri": want.URL}
+	if err := a.query(ctx, s, mutationSubscribe, variables, costSmall, &data); err != nil {
 		return provider.Subscription{}, err
 	}
 	if hook := data.Create.Hook; hook != nil && len(data.Create.Errors) == 0 {
-		made := hook.subscription()
-		if made.ID == "" {
+		created := hook.subscription()
+		if created.ID == "" {
 			return provider.Subscription{}, &provider.Malformed{Reason: "missing at /id"}
 		}
-		return made, nil
+		return created, nil
 	}
 	all, err := a.Subscriptions(ctx, s)
 	if err != nil {
 		return provider.Subscription{}, err
 	}
-	for _, there := range all {
-		if there.Topic == want.Topic && there.URL == want.URL {
-			return there, nil
+	for _, existing := range all {
+		if existing.Topic == want.Topic && existing.URL == want.URL {
+			return existing, nil
 		}
 	}
-	return provider.Subscription{}, &provider.Rejected{Status: http.StatusOK, Reason: provider.ReasonRejected}
+	return provider.Subscription{},
+		&provider.RequestRejected{Status: http.StatusOK, Reason: provider.ReasonRequestRejected}
 }
 
 // Unsubscribe implements provider.Adapter.
-func (a *Adapter) Unsubscribe(ctx context.Context, s provider.Store, id string) error {
-	if !isNumber(id) {
+func (a *Adapter) Unsubscribe(ctx context.Context, s provider.Shop, id string) error {
+	if !payload.IsNumber(id) {
 		return nil
 	}
 	var data struct {
@@ -97,12 +119,13 @@ func (a *Adapter) Unsubscribe(ctx context.Context, s provider.Store, id string) 
 			Errors userErrors `json:"userErrors"`
 		} `json:"webhookSubscriptionDelete"`
 	}
-	if err := a.query(ctx, s, deleteHook, map[string]any{"id": gid("WebhookSubscription", id)}, costSmall, &data); err != nil {
+	variables := map[string]any{"id": gid("WebhookSubscription", id)}
+	if err := a.query(ctx, s, mutationUnsubscribe, variables, costSmall, &data); err != nil {
 		return err
 	}
 	for _, e := range data.Delete.Errors {
-		if !slices.Contains(e.Field, "id") { // "does not exist" is of the id
-			return &provider.Rejected{Status: http.StatusOK, Reason: provider.ReasonRejected}
+		if !slices.Contains(e.Field, "id") { // an error about the id means that there is none
+			return &provider.RequestRejected{Status: http.StatusOK, Reason: provider.ReasonRequestRejected}
 		}
 	}
 	return nil

@@ -9,50 +9,48 @@ import (
 	"storefront.internal/shared/catalog"
 )
 
-// Topics implements provider.Adapter.
-func (*Adapter) Topics() []string {
-	return []string{"products/create", "products/update", "products/delete", "collections/create", "collections/update", "collections/delete",
+// WebhookTopics implements provider.Adapter.
+func (*Adapter) WebhookTopics() []string {
+	return []string{"products/create", "products/update", "products/delete", "collections/create",
+		"collections/update", "collections/delete",
 		"orders/create", "orders/updated", "orders/cancelled", "orders/paid", "app/uninstalled"}
 }
 
-// Topic implements provider.Adapter. Only the hint says what happened; without one the body's global id tells of what
-// kind the resource is, and of a deletion the body is a number.
-func (*Adapter) Topic(hint string, body []byte) (provider.Topic, error) {
+// ParseWebhook implements provider.Adapter. Only the hint names the event, and of privacy requests the
+// members of the signed body. Without a hint, the global id in the body tells the type of the entity; the
+// body of a deletion has no global id.
+func (*Adapter) ParseWebhook(hint string, body []byte) (provider.WebhookEvent, error) {
 	var n struct {
-		ID          payload.ID       `json:"id"`
-		GlobalID    payload.Text     `json:"admin_graphql_api_id"`
-		ShopDomain  payload.Text     `json:"shop_domain"`
-		MyshopifyID payload.Text     `json:"myshopify_domain"`
-		Customer    payload.Customer `json:"customer"`
-		Redact      []payload.ID     `json:"orders_to_redact"`
-		Requested   []payload.ID     `json:"orders_requested"`
+		ID          payload.ID   `json:"id"`
+		GlobalID    payload.Text `json:"admin_graphql_api_id"`
+		ShopDomain  payload.Text `json:"shop_domain"`
+		MyshopifyID payload.Text `json:"myshopify_domain"`
+		payload.Privacy
 	}
-	if err := remote.Shape(payload.Decode(body, &n)); err != nil {
-		return provider.Topic{}, &provider.Malformed{Reason: "notification"}
+	if err := remote.DecodeError(payload.Decode(body, &n)); err != nil {
+		return provider.WebhookEvent{}, &provider.Malformed{Reason: "webhook body"}
 	}
-	id, kind := number(string(n.GlobalID))
+	id, kind := parseGID(string(n.GlobalID))
 	if id == "" {
-		id, _ = number(string(n.ID))
+		id, _ = parseGID(string(n.ID))
 	}
 	hint = strings.ToLower(strings.TrimSpace(hint))
 	subject, event, _ := strings.Cut(hint, "/")
-	t := provider.Topic{ExternalStoreID: string(n.ShopDomain + n.MyshopifyID)}
-	someone := n.Customer.There || len(n.Redact) > 0
+	t := provider.WebhookEvent{ExternalStoreID: string(n.ShopDomain + n.MyshopifyID)}
+	if id == "" {
+		if request, ok := n.Request(t.ExternalStoreID, privacyKind(hint)); ok {
+			return request, nil
+		}
+	}
 	switch {
 	case hint == "app/uninstalled":
 		t.Kind = provider.Uninstalled
-	case private(hint) && (id != "" || hint == "shop/redact" && someone || hint == "customers/redact" && !someone):
-		t.Kind = provider.Unclear // the body, which alone is signed, is not of that form
-	case hint == "shop/redact":
-		t.Kind = provider.RedactStore
-	case hint == "customers/data_request":
-		t.Kind, t.Orders, t.Customer = provider.DataRequest, payload.Known(n.Requested), n.Customer.Customer
-	case hint == "customers/redact":
-		t.Kind, t.Orders, t.Customer = provider.RedactCustomer, payload.Known(n.Redact), n.Customer.Customer
+	case privacyKind(hint) != "":
+		t.Kind = provider.Unspecified // an entity's body is not a privacy request
 	default:
-		t.Kind, t.Entity = subjectOf(subject, event, kind)
+		t.Kind, t.Entity = topicKind(subject, event, kind)
 		if t.Entity != "" && id == "" {
-			t.Kind, t.Entity = provider.Unclear, ""
+			t.Kind, t.Entity = provider.Unspecified, ""
 		}
 		if t.Entity != "" {
 			t.ExternalID = id
@@ -61,26 +59,34 @@ func (*Adapter) Topic(hint string, body []byte) (provider.Topic, error) {
 	return t, nil
 }
 
-// private reports whether a topic is a privacy request. Only the unsigned header says so, so the body has to look like it.
-func private(hint string) bool {
-	return hint == "shop/redact" || hint == "customers/redact" || hint == "customers/data_request"
+// privacyKind returns the kind of a privacy request that a topic names, "" for other topics.
+func privacyKind(hint string) provider.EventKind {
+	switch hint {
+	case "shop/redact":
+		return provider.RedactShop
+	case "customers/redact":
+		return provider.RedactCustomer
+	case "customers/data_request":
+		return provider.DataRequest
+	}
+	return ""
 }
 
-// subjectOf decides by the hint, and by the type of the global id where there is none.
-func subjectOf(subject, event, kind string) (provider.Kind, catalog.Entity) {
-	what := provider.Changed
+// topicKind decides by the hint, or by the type of the global id when there is no hint.
+func topicKind(subject, event, kind string) (provider.EventKind, catalog.Entity) {
+	change := provider.Changed
 	if event == "delete" || event == "deleted" {
-		what = provider.Deleted
+		change = provider.Deleted
 	}
 	switch {
 	case subject == "products", subject == "" && kind == "Product":
-		return what, catalog.Product
+		return change, catalog.Product
 	case subject == "collections", subject == "" && kind == "Collection":
-		return what, catalog.Category
+		return change, catalog.Category
 	case subject == "orders", subject == "" && kind == "Order":
-		return what, catalog.Order
+		return change, catalog.Order
 	case subject == "":
-		return provider.Unclear, ""
+		return provider.Unspecified, ""
 	default:
 		return provider.Ignored, ""
 	}

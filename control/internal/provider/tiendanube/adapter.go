@@ -18,26 +18,26 @@ import (
 	"storefront.internal/shared/settings"
 )
 
-// Name is the provider's name in operations 5 and 12.
+// Name is the provider's name in control's API.
 const Name = "tiendanube"
 
-// DefaultBase is where stores are called; {store} stands for the store's id.
+// DefaultBase is the base URL of shops; {store} stands for the shop's id.
 const DefaultBase = "https://api.tiendanube.com/2025-03/{store}"
 
-// Config tells how to call. Only HTTP and UserAgent are required.
+// Config configures the adapter. Only HTTP and UserAgent are required.
 type Config struct {
-	HTTP      *outbound.Client
-	Gate      *outbound.Gate // nil: one of the provider's published limits
-	BaseURL   string         // with {store}; "": DefaultBase
-	UserAgent string         // app and contact; a call without one is a 400
+	HTTP        *outbound.Client
+	RateLimiter *outbound.RateLimiter // nil: Limits
+	BaseURL     string                // with {store}; "": DefaultBase
+	UserAgent   string                // app and contact; the provider requires it
 
-	// BearerHeader sends the credential as "Authorization: Bearer", as the newest pages of the provider have it, in place of
-	// "Authentication: bearer".
+	// BearerHeader sends the credential as "Authorization: Bearer", as the provider's newest documentation
+	// says, in place of "Authentication: bearer".
 	BearerHeader bool
 }
 
-// Budget is the leaky bucket of an app and a store: 40 calls, 2 per second. Higher plans say so in their answers.
-func Budget() outbound.Budget { return outbound.Budget{Capacity: 40, Refill: 2, Flights: 8} }
+// Limits are those of an app and a shop: 40 calls, 2 per second. Responses tell those of higher plans.
+func Limits() outbound.Limits { return outbound.Limits{Capacity: 40, Refill: 2, MaxInFlight: 8} }
 
 // Adapter is the provider.Adapter of Tiendanube.
 type Adapter struct {
@@ -46,13 +46,13 @@ type Adapter struct {
 	cfg  Config
 }
 
-// New returns the adapter, or says what its configuration lacks.
+// New returns the adapter, or an error for an incomplete configuration.
 func New(cfg Config) (*Adapter, error) {
 	if cfg.HTTP == nil || strings.TrimSpace(cfg.UserAgent) == "" {
 		return nil, errors.New("tiendanube: a client and a user agent are required")
 	}
-	if cfg.Gate == nil {
-		cfg.Gate = outbound.NewGate(Budget(), 2*time.Second)
+	if cfg.RateLimiter == nil {
+		cfg.RateLimiter = outbound.NewRateLimiter(Limits(), 2*time.Second)
 	}
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = DefaultBase
@@ -60,42 +60,46 @@ func New(cfg Config) (*Adapter, error) {
 	if !strings.Contains(cfg.BaseURL, "{store}") {
 		return nil, errors.New("tiendanube: the base URL names no {store}")
 	}
-	return &Adapter{api: remote.API{HTTP: cfg.HTTP, Gate: cfg.Gate, Report: report}, base: strings.TrimRight(cfg.BaseURL, "/"), cfg: cfg}, nil
+	return &Adapter{api: remote.API{HTTP: cfg.HTTP, RateLimiter: cfg.RateLimiter, Feedback: bucketFeedback},
+		base: strings.TrimRight(cfg.BaseURL, "/"), cfg: cfg}, nil
 }
 
 // Name implements provider.Adapter.
 func (*Adapter) Name() string { return Name }
 
-// Verify implements provider.Adapter: hexadecimal digits.
-func (*Adapter) Verify(secrets []settings.Secret, signature string, body []byte) bool {
-	return provider.VerifyHMAC(provider.Hex, secrets, signature, body)
+// VerifySignature implements provider.Adapter: signatures are in hexadecimal.
+func (*Adapter) VerifySignature(secrets []settings.Secret, signature string, body []byte) bool {
+	return provider.VerifyHMAC(provider.HexSignature, secrets, signature, body)
 }
 
-// Ping implements provider.Adapter: Tiendanube tries no address.
-func (*Adapter) Ping([]byte) bool { return false }
+// IsPing implements provider.Adapter: Tiendanube does not test addresses.
+func (*Adapter) IsPing([]byte) bool { return false }
 
-// report reads the leaky bucket. The reset is in milliseconds until the bucket is empty.
-func report(a *outbound.Answer) outbound.Report {
+// bucketFeedback reads the state of the leaky bucket. The reset is in milliseconds until the bucket is empty.
+func bucketFeedback(a *outbound.Response) outbound.Feedback {
 	limit, err := strconv.ParseFloat(a.Header.Get("X-Rate-Limit-Limit"), 64)
 	remaining, err2 := strconv.ParseFloat(a.Header.Get("X-Rate-Limit-Remaining"), 64)
 	if err != nil || err2 != nil || !(limit > 0) || !(remaining >= 0) || limit > 1e6 {
-		return outbound.Report{}
+		return outbound.Feedback{}
 	}
-	r := outbound.Report{Known: true, Capacity: limit, Available: remaining}
-	if reset, err := strconv.ParseFloat(a.Header.Get("X-Rate-Limit-Reset"), 64); err == nil && reset > 0 && limit > remaining {
+	r := outbound.Feedback{Known: true, Capacity: limit, Available: remaining}
+	if reset, err := strconv.ParseFloat(a.Header.Get("X-Rate-Limit-Reset"), 64); err == nil && reset > 0 &&
+		limit > remaining {
 		r.Refill = min(max((limit-remaining)/(reset/1000), 0.1), 1000)
 	}
 	return r
 }
 
-// call makes one call of a store's path. What was sent and what came back is JSON.
-func (a *Adapter) call(ctx context.Context, s provider.Store, method, path string, query url.Values, send any) (*outbound.Answer, error) {
-	if !isNumber(s.ExternalStoreID) {
-		return nil, &provider.Rejected{Reason: provider.ReasonRejected}
+// call makes one call for a shop. Request and response are JSON.
+func (a *Adapter) call(
+	ctx context.Context, s provider.Shop, request remote.Request,
+) (*outbound.Response, error) {
+	if !payload.IsNumber(s.ExternalStoreID) {
+		return nil, &provider.RequestRejected{Reason: provider.ReasonRequestRejected}
 	}
-	r := outbound.Request{Method: method, URL: strings.ReplaceAll(a.base, "{store}", s.ExternalStoreID) + path, Header: http.Header{}}
-	if len(query) > 0 {
-		r.URL += "?" + query.Encode()
+	r, err := request.At(strings.ReplaceAll(a.base, "{store}", s.ExternalStoreID))
+	if err != nil {
+		return nil, err
 	}
 	if a.cfg.BearerHeader {
 		r.Header.Set("Authorization", "Bearer "+s.Credential.Reveal())
@@ -103,30 +107,12 @@ func (a *Adapter) call(ctx context.Context, s provider.Store, method, path strin
 		r.Header.Set("Authentication", "bearer "+s.Credential.Reveal())
 	}
 	r.Header.Set("User-Agent", a.cfg.UserAgent)
-	r.Header.Set("Accept", "application/json")
-	if send != nil {
-		body, err := json.Marshal(send)
-		if err != nil {
-			return nil, &provider.Rejected{Reason: provider.ReasonInternal}
-		}
-		r.Body = body
-		r.Header.Set("Content-Type", "application/json")
-	}
-	return a.api.Do(ctx, s, 1, r)
+	return a.api.Do(ctx, s, 1, r, request.Read)
 }
 
-func isNumber(s string) bool {
-	return s != "" && len(s) <= 20 && strings.Trim(s, "0123456789") == ""
-}
-
-// Profile implements provider.Adapter. Only what is no contact is asked for.
-func (a *Adapter) Profile(ctx context.Context, s provider.Store) (provider.Profile, error) {
-	query := url.Values{"fields": {"id,name,country,main_currency,main_language,original_domain,domains"}}
-	answer, err := a.call(ctx, s, http.MethodGet, "/store", query, nil)
-	if err != nil {
-		return provider.Profile{}, err
-	}
-	var store struct {
+// Profile implements provider.Adapter. It asks for no contact data.
+func (a *Adapter) Profile(ctx context.Context, s provider.Shop) (provider.Profile, error) {
+	var shop struct {
 		Name           payload.Texts   `json:"name"`
 		Country        payload.Text    `json:"country"`
 		Currency       payload.Text    `json:"main_currency"`
@@ -134,22 +120,26 @@ func (a *Adapter) Profile(ctx context.Context, s provider.Store) (provider.Profi
 		OriginalDomain payload.Text    `json:"original_domain"`
 		Domains        json.RawMessage `json:"domains"`
 	}
-	if err := remote.Decode(answer, &store); err != nil {
+	query := url.Values{"fields": {"id,name,country,main_currency,main_language,original_domain,domains"}}
+	_, err := a.call(ctx, s, remote.Request{Method: http.MethodGet, Path: "/store", Query: query,
+		MaxBody: outbound.MaxSmall, Read: remote.Into(&shop)})
+	if err != nil {
 		return provider.Profile{}, err
 	}
-	p := provider.Profile{Country: string(store.Country), Currency: string(store.Currency), Language: string(store.Language), Domain: string(store.OriginalDomain)}
-	var domains []payload.Text
-	if json.Unmarshal(store.Domains, &domains) == nil && len(domains) > 0 && domains[0] != "" {
+	p := provider.Profile{Country: string(shop.Country), Currency: string(shop.Currency),
+		Language: string(shop.Language), Domain: string(shop.OriginalDomain)}
+	var domains payload.List[payload.Text]
+	if json.Unmarshal(shop.Domains, &domains) == nil && len(domains) > 0 && domains[0] != "" {
 		p.Domain = string(domains[0])
 	}
-	if p.Name = store.Name.Single; store.Name.By != nil {
-		p.Name = store.Name.By[p.Language]
+	if p.Name = shop.Name.Single; shop.Name.ByLanguage != nil {
+		p.Name = shop.Name.ByLanguage[p.Language]
 	}
 	return p, nil
 }
 
-// path of an entity's listing.
-func path(e catalog.Entity) string {
+// listPath is the path of an entity's listing.
+func listPath(e catalog.Entity) string {
 	switch e {
 	case catalog.Product:
 		return "/products"

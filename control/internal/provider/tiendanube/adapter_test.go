@@ -24,61 +24,82 @@ func TestVector(t *testing.T) {
 		base64 = "KeJMFFk+9sHIfXCoiI+1kLnYQbpRewPkrPZQId+u0d0="
 	)
 	a, secrets := new(Adapter), []settings.Secret{"test-secret"}
-	for signature, want := range map[string]bool{sum: true, strings.ToUpper(sum): true, base64: false, sum + "\n": false, sum[2:]: false, "0x" + sum[2:]: false} {
-		if a.Verify(secrets, signature, []byte(body)) != want {
+	for signature, want := range map[string]bool{sum: true, strings.ToUpper(sum): true, base64: false,
+		sum + "\n": false, sum[2:]: false, "0x" + sum[2:]: false} {
+		if a.VerifySignature(secrets, signature, []byte(body)) != want {
 			t.Errorf("%q: want %v", signature, want)
 		}
 	}
-	if a.Verify(secrets, sum, []byte(body+"\n")) || a.Verify(secrets, sum, []byte(body+" ")) {
+	if a.VerifySignature(secrets, sum, []byte(body+"\n")) ||
+		a.VerifySignature(secrets, sum, []byte(body+" ")) {
 		t.Error("verified with a byte more")
 	}
 }
 
 func TestTopics(t *testing.T) {
 	t.Parallel()
-	for body, want := range map[string]provider.Topic{
-		`{"store_id":1,"event":"product/created","id":5}`:                        {Kind: provider.Changed, Entity: catalog.Product, ExternalID: "5", ExternalStoreID: "1"},
-		`{"store_id":"1","event":"category/deleted","id":"5"}`:                   {Kind: provider.Deleted, Entity: catalog.Category, ExternalID: "5", ExternalStoreID: "1"},
-		`{"store_id":1,"event":"order/packed","id":5}`:                           {Kind: provider.Changed, Entity: catalog.Order, ExternalID: "5", ExternalStoreID: "1"},
-		`{"store_id":1,"event":"order/custom_fields_updated","id":5}`:            {Kind: provider.Changed, Entity: catalog.Order, ExternalID: "5", ExternalStoreID: "1"},
-		`{"store_id":1,"event":"product/updated"}`:                               {Kind: provider.Unclear, ExternalStoreID: "1"},
-		`{"store_id":1,"event":"app/uninstalled"}`:                               {Kind: provider.Uninstalled, ExternalStoreID: "1"},
-		`{"store_id":1,"event":"app/suspended"}`:                                 {Kind: provider.Suspended, ExternalStoreID: "1"},
-		`{"store_id":1,"event":"app/resumed"}`:                                   {Kind: provider.Resumed, ExternalStoreID: "1"},
-		`{"store_id":1,"event":"domain/updated"}`:                                {Kind: provider.Ignored, ExternalStoreID: "1"},
-		`{"store_id":1,"event":"customer/created","id":5}`:                       {Kind: provider.Ignored, ExternalStoreID: "1"},
-		`{"store_id":1,"event":"product_variant/custom_fields_updated","id":5}`:  {Kind: provider.Ignored, ExternalStoreID: "1"},
-		`{"store_id":1,"event":"theme/updated","old_theme":"a","new_theme":"b"}`: {Kind: provider.Ignored, ExternalStoreID: "1"},
+	for body, want := range map[string]provider.WebhookEvent{
+		`{"store_id":1,"event":"product/created","id":5}`: {Kind: provider.Changed,
+			Entity: catalog.Product, ExternalID: "5", ExternalStoreID: "1"},
+		`{"store_id":"1","event":"category/deleted","id":"5"}`: {Kind: provider.Deleted,
+			Entity: catalog.Category, ExternalID: "5", ExternalStoreID: "1"},
+		`{"store_id":1,"event":"order/packed","id":5}`: {Kind: provider.Changed,
+			Entity: catalog.Order, ExternalID: "5", ExternalStoreID: "1"},
+		`{"store_id":1,"event":"order/custom_fields_updated","id":5}`: {Kind: provider.Changed,
+			Entity: catalog.Order, ExternalID: "5", ExternalStoreID: "1"},
+		`{"store_id":1,"event":"product/updated"}`: {Kind: provider.Unspecified,
+			ExternalStoreID: "1"},
+		`{"store_id":1,"event":"app/uninstalled"}`: {Kind: provider.Uninstalled,
+			ExternalStoreID: "1"},
+		`{"store_id":1,"event":"app/suspended"}`: {Kind: provider.Suspended,
+			ExternalStoreID: "1"},
+		`{"store_id":1,"event":"app/resumed"}`: {Kind: provider.Resumed,
+			ExternalStoreID: "1"},
+		`{"store_id":1,"event":"domain/updated"}`: {Kind: provider.Ignored,
+			ExternalStoreID: "1"},
+		`{"store_id":1,"event":"customer/created","id":5}`: {Kind: provider.Ignored,
+			ExternalStoreID: "1"},
+		`{"store_id":1,"event":"product_variant/custom_fields_updated","id":5}`: {Kind: provider.Ignored,
+			ExternalStoreID: "1"},
+		`{"store_id":1,"event":"theme/updated","old_theme":"a","new_theme":"b"}`: {Kind: provider.Ignored,
+			ExternalStoreID: "1"},
 	} {
-		// A forged hint changes nothing: the signature covers the body's own event.
+		// The signed body names the event, so a forged hint changes nothing.
 		for _, hint := range []string{"", "app/uninstalled", "product/deleted"} {
-			got, err := new(Adapter).Topic(hint, []byte(body))
-			if err != nil || got.Kind != want.Kind || got.Entity != want.Entity || got.ExternalID != want.ExternalID || got.ExternalStoreID != want.ExternalStoreID {
+			got, err := new(Adapter).ParseWebhook(hint, []byte(body))
+			if err != nil || got.Kind != want.Kind || got.Entity != want.Entity ||
+				got.ExternalID != want.ExternalID || got.ExternalStoreID != want.ExternalStoreID {
 				t.Errorf("%s, hint %q: %+v, %v", body, hint, got, err)
 			}
 		}
 	}
-	redact, err := new(Adapter).Topic("customers/redact", []byte(`{"store_id":1,"customer":{"id":2,"email":"x@y.example"},"orders_to_redact":[213,"214",0]}`))
+	redact, err := new(Adapter).ParseWebhook("customers/redact",
+		[]byte(`{"store_id":1,"customer":{"id":2,"email":"x@y.example"},"orders_to_redact":[213,"214",0]}`))
 	if err != nil || redact.Kind != provider.RedactCustomer || strings.Join(redact.Orders, ",") != "213,214" {
 		t.Errorf("redact: %+v, %v", redact, err)
 	}
-	if redact.Customer.ID != "2" || redact.Customer.Email != "x@y.example" || strings.Contains(fmt.Sprintf("%v %+v %#v", redact, redact, redact), "x@y") {
+	if redact.Customer.ID != "2" || redact.Customer.Email != "x@y.example" ||
+		strings.Contains(fmt.Sprintf("%v %+v %#v", redact, redact, redact), "x@y") {
 		t.Errorf("the customer of %+v", redact)
 	}
-	// Only the header says that it is a privacy request: a body of another form that is signed does not become one.
-	for hint, body := range map[string]string{"store/redact": `{"store_id":1,"customer":{}}`, "customers/redact": `{"store_id":1}`, "customers/data_request": `{"store_id":1,"id":5}`} {
-		if got, err := new(Adapter).Topic(hint, []byte(body)); err != nil || got.Kind != provider.Unclear {
+	// The header that says that it is a privacy request is not signed: the body has to have the form of one.
+	for hint, body := range map[string]string{"store/redact": `{"store_id":1,"customer":{}}`,
+		"customers/redact": `{"store_id":1}`, "customers/data_request": `{"store_id":1}`} {
+		if got, err := new(Adapter).ParseWebhook(hint, []byte(body)); err != nil ||
+			got.Kind != provider.Unspecified {
 			t.Errorf("%s of %s: %+v, %v", hint, body, got, err)
 		}
 	}
-	for hint, want := range map[string]provider.Kind{"store/redact": provider.RedactStore, "customers/data_request": provider.DataRequest, "": provider.Unclear} {
-		if got, err := new(Adapter).Topic(hint, []byte(`{"store_id":1}`)); err != nil || got.Kind != want {
+	for hint, want := range map[string]provider.EventKind{"store/redact": provider.RedactShop,
+		"": provider.Unspecified} {
+		if got, err := new(Adapter).ParseWebhook(hint, []byte(`{"store_id":1}`)); err != nil ||
+			got.Kind != want {
 			t.Errorf("%s: %+v, %v", hint, got, err)
 		}
 	}
 }
 
-// TestUnsortedListing counts pages where ids do not rise.
+// TestUnsortedListing tests a listing whose ids do not rise: pages are counted.
 func TestUnsortedListing(t *testing.T) {
 	t.Parallel()
 	subject, server := openServer(t, providertest.Client(t, 30*time.Second))
@@ -91,35 +112,39 @@ func TestUnsortedListing(t *testing.T) {
 	}
 }
 
-// TestLargePages asks for smaller pages where one is too large to read.
+// TestLargePages tests a page that is too large to read.
 func TestLargePages(t *testing.T) {
 	t.Parallel()
 	subject, server := openServer(t, providertest.Client(t, 30*time.Second))
 	for i := range 150 {
-		server.PutProduct(providertest.Product{ID: strconv.Itoa(1000 + i), Title: strings.Repeat("x", 20_000)})
+		server.PutProduct(providertest.Product{ID: strconv.Itoa(1000 + i),
+			Title: strings.Repeat("x", 20_000)})
 	}
 	if got := len(providertest.All(t, subject, catalog.Product, time.Time{}, nil)); got != 150 {
 		t.Errorf("%d products", got)
 	}
 }
 
-func TestReport(t *testing.T) {
+func TestBucketFeedback(t *testing.T) {
 	t.Parallel()
-	answer := func(limit, remaining, reset string) *outbound.Answer {
+	answer := func(limit, remaining, reset string) *outbound.Response {
 		h := http.Header{}
 		h.Set("X-Rate-Limit-Limit", limit)
 		h.Set("X-Rate-Limit-Remaining", remaining)
 		h.Set("X-Rate-Limit-Reset", reset)
-		return &outbound.Answer{Header: h}
+		return &outbound.Response{Header: h}
 	}
-	if got := report(answer("40", "10", "15000")); got != (outbound.Report{Known: true, Capacity: 40, Available: 10, Refill: 2}) {
+	if got := bucketFeedback(answer("40", "10", "15000")); got != (outbound.Feedback{Known: true,
+		Capacity: 40, Available: 10, Refill: 2}) {
 		t.Errorf("report: %+v", got)
 	}
-	if got := report(answer("400", "400", "0")); !got.Known || got.Refill != 0 || got.Capacity != 400 {
+	if got := bucketFeedback(answer("400", "400", "0")); !got.Known || got.Refill != 0 ||
+		got.Capacity != 400 {
 		t.Errorf("full bucket: %+v", got)
 	}
-	for _, strange := range [][3]string{{"", "", ""}, {"x", "1", "1"}, {"0", "0", "0"}, {"-1", "1", "1"}, {"NaN", "NaN", "NaN"}, {"40", "-1", "1"}, {"Inf", "1", "1"}} {
-		if got := report(answer(strange[0], strange[1], strange[2])); got.Known {
+	for _, strange := range [][3]string{{"", "", ""}, {"x", "1", "1"}, {"0", "0", "0"}, {"-1", "1", "1"},
+		{"NaN", "NaN", "NaN"}, {"40", "-1", "1"}, {"Inf", "1", "1"}} {
+		if got := bucketFeedback(answer(strange[0], strange[1], strange[2])); got.Known {
 			t.Errorf("%v: %+v", strange, got)
 		}
 	}
@@ -129,9 +154,10 @@ func TestStoreIDs(t *testing.T) {
 	t.Parallel()
 	subject, _ := openServer(t, providertest.Client(t, 30*time.Second))
 	for _, id := range []string{"", "12/../13", "x", "1?y", "@evil.example"} {
-		s := subject.Store
+		s := subject.Shop
 		s.ExternalStoreID = id
-		if _, err := subject.Adapter.Profile(t.Context(), s); provider.ReasonOf(err) != provider.ReasonRejected {
+		if _, err := subject.Adapter.Profile(t.Context(),
+			s); provider.ReasonOf(err) != provider.ReasonRequestRejected {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
@@ -141,8 +167,9 @@ func FuzzTopic(f *testing.F) {
 	f.Add("product/updated", `{"store_id":123,"event":"product/updated","id":1948209}`)
 	f.Add("", `{"id":null}`)
 	f.Fuzz(func(t *testing.T, hint, body string) {
-		topic, err := new(Adapter).Topic(hint, []byte(body))
-		if err == nil && (topic.Kind == provider.Changed || topic.Kind == provider.Deleted) == (topic.ExternalID == "" || topic.Entity == "") {
+		topic, err := new(Adapter).ParseWebhook(hint, []byte(body))
+		if err == nil && (topic.Kind == provider.Changed ||
+			topic.Kind == provider.Deleted) == (topic.ExternalID == "" || topic.Entity == "") {
 			t.Fatalf("%+v", topic)
 		}
 	})

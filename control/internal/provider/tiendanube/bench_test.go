@@ -6,7 +6,7 @@ import (
 	"storefront.internal/shared/catalog"
 )
 
-// BenchmarkRead is the mapping of one product with five variants, judged by the catalog's rules.
+// BenchmarkRead maps a product with five variants and checks it by the catalog's rules.
 func BenchmarkRead(b *testing.B) {
 	span := []byte(full)
 	b.ReportAllocs()

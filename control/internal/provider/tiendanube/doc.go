@@ -1,10 +1,15 @@
-// Package tiendanube owns what control knows of Tiendanube, which is Nuvemshop in Brazil: its REST API, its notifications
-// and the meaning of its documents. It refuses what package provider refuses.
+// Package tiendanube owns what control knows of Tiendanube (Nuvemshop in Brazil): its REST API, its webhooks
+// and the meaning of its documents.
 //
-// What is particular: the credential never expires but dies with the app; every call of a store that has not paid is a
-// 402; an empty or too late page of a listing is a 404; texts come by language, and as an empty array when there is none;
-// a price that is null is not free; ids and counts come as numbers and as strings; dates come with offsets of two forms.
+// What is special: the credential does not expire but is revoked with the app; every call for a shop that has
+// not paid is a 402; a page that is empty or behind the last one is a 404; texts come by language, and as an
+// empty array when there is none; a null price is not free; ids and counts come as numbers and as strings;
+// dates have offsets of two forms.
 //
-// Listings are read by since_id, not by page: a deletion during a listing moves what follows it, and would hide an entity
-// from one that counts pages. Where a listing turns out not to be in the order of ids, pages are counted after all.
+// Listings are read by since_id, not by page: a deletion during a listing would move an entity to a page that
+// was read already. When a listing is not in the order of ids, pages are counted.
+//
+// To read another field: add it to the struct and the document in mapping.go or order.go. To subscribe to
+// another topic: add it to WebhookTopics, and to eventKind when it is not about a product, a category or an
+// order.
 package tiendanube

@@ -11,9 +11,9 @@ import (
 )
 
 // fakeShop is a store of the local stack's fake.
-type fakeShop struct{ *providertest.Truth }
+type fakeShop struct{ *providertest.DebugAPI }
 
-// optional is null for what is not said.
+// optional is null for an unknown text.
 func optional(text string) any {
 	if text == "" {
 		return nil
@@ -23,9 +23,11 @@ func optional(text string) any {
 
 func (s fakeShop) PutProduct(p providertest.Product) {
 	s.Put("products", p.ID, map[string]any{
-		"name": map[string]string{"es": p.Title}, "published": true, "categories": []any{}, "images": []any{}, "tags": "", "attributes": []any{},
+		"name": map[string]string{"es": p.Title}, "published": true, "categories": []any{}, "images": []any{},
+		"tags": "", "attributes": []any{},
 		"updated_at": p.UpdatedAt.Format(time.RFC3339), "variants": []any{map[string]any{
-			"id": 5, "price": optional(p.Price), "promotional_price": optional(p.Sale), "stock_management": p.Stock != nil, "stock": p.Stock, "values": []any{},
+			"id": 5, "price": optional(p.Price), "promotional_price": optional(p.Sale),
+			"stock_management": p.Stock != nil, "stock": p.Stock, "values": []any{},
 		}},
 	})
 }
@@ -42,27 +44,32 @@ func (s fakeShop) PutCategory(id, name, parent string) {
 
 func (s fakeShop) PutOrder(id, product, total, email string) {
 	s.Put("orders", id, map[string]any{
-		"total": total, "status": "open", "payment_status": "paid", "customer": map[string]any{"id": 9, "name": "B", "email": email},
-		"products": []any{map[string]any{"product_id": product, "variant_id": "5", "price": total, "quantity": "2"}},
+		"total": total, "status": "open", "payment_status": "paid",
+		"customer": map[string]any{"id": 9, "name": "B", "email": email},
+		"products": []any{map[string]any{"product_id": product, "variant_id": "5", "price": total,
+			"quantity": "2"}},
 	})
 }
 
-// TestConformanceOfTheFake is the suite against the provider that the local stack and the system tests have.
+// TestConformanceOfTheFake runs the suite against the fake of the local stack and the system tests.
 func TestConformanceOfTheFake(t *testing.T) {
 	t.Parallel()
-	fakes := providertest.StartFakes(t)
+	fakes := providertest.StartFakeProvider(t)
 	t.Run("", func(t *testing.T) { // the fakes end behind its parallel parts
 		providertest.Conformance(t, func(t *testing.T, client *outbound.Client) *providertest.Subject {
 			t.Helper()
 			subject, _ := openServer(t, client)
-			front, id := fakes.Front(t), strconv.FormatInt(fakes.Number(), 10)
-			adapter, err := New(Config{HTTP: client, BaseURL: front.URL + "/tiendanube/2025-03/{store}", UserAgent: "storefront (dev@shop-example.com)"})
+			proxy, id := fakes.FaultProxy(t), strconv.FormatInt(fakes.NewShopNumber(), 10)
+			adapter, err := New(Config{HTTP: client, BaseURL: proxy.URL + "/tiendanube/2025-03/{store}",
+				UserAgent: "storefront (dev@shop-example.com)"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			subject.Adapter, subject.Trouble, subject.Shop = adapter, front.Trouble, fakeShop{fakes.Truth(t, Name, id)}
-			subject.Store = provider.Store{ConnectionID: "con_1", ExternalStoreID: id, Credential: providertest.Token, Profile: provider.Profile{Language: "es", Currency: "ARS"}}
-			subject.Other.ExternalStoreID = strconv.FormatInt(fakes.Number(), 10)
+			subject.Adapter, subject.SetFault, subject.Data = adapter, proxy.SetFault,
+				fakeShop{fakes.DebugAPI(t, Name, id)}
+			subject.Shop = provider.Shop{ConnectionID: "con_1", ExternalStoreID: id,
+				Credential: providertest.Token, Profile: provider.Profile{Language: "es", Currency: "ARS"}}
+			subject.OtherShop.ExternalStoreID = strconv.FormatInt(fakes.NewShopNumber(), 10)
 			return subject
 		})
 	})

@@ -2,8 +2,8 @@ package tiendanube
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"math"
 	"math/big"
 	"net/http"
 	"net/url"
@@ -13,82 +13,74 @@ import (
 
 	"storefront.internal/control/internal/outbound"
 	"storefront.internal/control/internal/provider"
+	"storefront.internal/control/internal/provider/payload"
 	"storefront.internal/control/internal/provider/remote"
 	"storefront.internal/shared/catalog"
 )
 
-// mostPerPage is the greatest page; entities too large for one answer are asked for in smaller ones.
-const mostPerPage = 200
+// maxPerPage is the largest page. When a page is too large to read, a smaller one is requested.
+const maxPerPage = 200
 
-// place is what a cursor says: after an id, or a page by its number.
-type place struct {
-	after     string
-	page, per int
+// pageCursor is behind an id, or at a page by its number. Its text is "after:<id>" or "page:<number>:<size>".
+type pageCursor struct {
+	after         string
+	page, perPage int
 }
 
-func (p place) cursor() provider.Cursor {
+func (p pageCursor) encode() provider.Cursor {
 	if p.page > 0 {
-		return provider.Cursor("page:" + strconv.Itoa(p.page) + ":" + strconv.Itoa(p.per))
+		return remote.FormatCursor("page", int64(p.page), int64(p.perPage))
 	}
 	return provider.Cursor("after:" + p.after)
 }
 
-func parseCursor(c provider.Cursor) (place, error) {
-	how, rest, _ := strings.Cut(string(c), ":")
-	switch {
-	case c == "":
-		return place{}, nil
-	case how == "after" && isNumber(rest):
-		return place{after: rest}, nil
-	case how == "page":
-		number, size, _ := strings.Cut(rest, ":")
-		page, err := strconv.Atoi(number)
-		per, err2 := strconv.Atoi(size)
-		if err == nil && err2 == nil && page > 0 && per > 0 && per <= mostPerPage {
-			return place{page: page, per: per}, nil
-		}
+func parseCursor(c provider.Cursor) (pageCursor, error) {
+	if after, found := strings.CutPrefix(string(c), "after:"); found && payload.IsNumber(after) || c == "" {
+		return pageCursor{after: after}, nil
 	}
-	return place{}, &provider.Rejected{Reason: provider.ReasonPaging}
+	n, ok := remote.ParseCursor(c, "page", 2)
+	if !ok || n[0] < 1 || n[0] > math.MaxInt32 || n[1] < 1 || n[1] > maxPerPage {
+		return pageCursor{}, &provider.RequestRejected{Reason: provider.ReasonPaging}
+	}
+	return pageCursor{page: int(n[0]), perPage: int(n[1])}, nil
 }
 
 // Fetch implements provider.Adapter.
-func (a *Adapter) Fetch(ctx context.Context, s provider.Store, e catalog.Entity, externalID string) (provider.Fetched, error) {
-	f := provider.Fetched{Entity: e, ExternalID: externalID, Form: provider.JSON}
-	if !isNumber(externalID) {
-		f.Gone = true // no entity of this provider has such an id
+func (a *Adapter) Fetch(
+	ctx context.Context, s provider.Shop, e catalog.Entity, externalID string,
+) (provider.Fetched, error) {
+	f := provider.Fetched{Entity: e, ExternalID: externalID, RawFormat: provider.JSON}
+	if !payload.IsNumber(externalID) {
+		f.Gone = true // the provider has no such ids
 		return f, nil
 	}
-	answer, err := a.call(ctx, s, http.MethodGet, path(e)+"/"+externalID, nil, nil)
-	if errors.Is(err, provider.ErrGone) && remote.IsJSON(answer) {
-		f.Gone, f.Raw = true, answer.Body
+	response, err := a.call(ctx, s,
+		remote.Request{Method: http.MethodGet, Path: listPath(e) + "/" + externalID,
+			MaxBody: entityMaxBody(e), Read: func(response *outbound.Response) error {
+				if err := remote.Entity(response); err != nil {
+					return err
+				}
+				f = read(e, response.Body, language(s, response), s.Profile.Currency)
+				return nil
+			}})
+	if errors.Is(err, provider.ErrNotFound) && remote.IsJSON(response) {
+		f.Gone, f.Raw = true, response.Body
 		return f, nil
 	}
 	if err != nil {
-		return f, notGone(err)
+		return f, remote.UnexpectedNotFound(err)
 	}
-	if err := remote.Decode(answer, new(json.RawMessage)); err != nil {
-		return f, err
-	}
-	f = read(e, answer.Body, language(s, answer), s.Profile.Currency)
-	if f.ExternalID != externalID && f.Malformed == nil {
-		f.Document, f.Malformed = nil, &provider.Malformed{Reason: "another entity at /id"}
-	}
-	f.ExternalID = externalID
-	if f.Malformed != nil {
-		return f, f.Malformed
-	}
-	return f, nil
+	return f.Requested(externalID)
 }
 
-// notGone is for a 404 that does not come from the API itself: it deletes nothing.
-func notGone(err error) error {
-	if errors.Is(err, provider.ErrGone) {
-		return &provider.Temporary{Reason: provider.ReasonContentType, Status: http.StatusNotFound}
+func entityMaxBody(e catalog.Entity) int64 {
+	if e == catalog.Category {
+		return outbound.MaxSmall
 	}
-	return err
+	return outbound.MaxPage
 }
 
-func language(s provider.Store, a *outbound.Answer) string {
+func language(s provider.Shop, a *outbound.Response) string {
 	if s.Profile.Language != "" {
 		return s.Profile.Language
 	}
@@ -96,35 +88,54 @@ func language(s provider.Store, a *outbound.Answer) string {
 }
 
 // Page implements provider.Adapter.
-func (a *Adapter) Page(ctx context.Context, s provider.Store, e catalog.Entity, since time.Time, c provider.Cursor) (provider.Page, error) {
+func (a *Adapter) Page(
+	ctx context.Context, s provider.Shop, e catalog.Entity, since time.Time, c provider.Cursor,
+) (provider.Page, error) {
 	at, err := parseCursor(c)
 	if err != nil {
 		return provider.Page{}, err
 	}
-	answer, per, err := a.list(ctx, s, e, since, at)
-	if errors.Is(err, provider.ErrGone) && remote.IsJSON(answer) {
-		return provider.Page{}, nil // "last page is n": nothing, or nothing more
+	page := provider.Page{}
+	read := func(perPage int) remote.Read {
+		return func(response *outbound.Response) (err error) {
+			page, err = readPage(s, e, at, response, perPage)
+			return err
+		}
+	}
+	response, err := a.listPage(ctx, s, e, since, at, read)
+	if errors.Is(err, provider.ErrNotFound) && remote.IsJSON(response) {
+		return provider.Page{}, nil // an empty listing, or behind the last page
 	}
 	if err != nil {
-		return provider.Page{}, notGone(err)
+		return provider.Page{}, remote.UnexpectedNotFound(err)
 	}
-	var spans []json.RawMessage
-	if err := remote.Decode(answer, &spans); err != nil {
+	return page, nil
+}
+
+// readPage makes the entities of a page.
+func readPage(
+	s provider.Shop, e catalog.Entity, at pageCursor, response *outbound.Response, perPage int,
+) (provider.Page, error) {
+	entities, err := remote.Elements(response, perPage)
+	if err != nil {
 		return provider.Page{}, err
 	}
-	page := provider.Page{Items: make([]provider.Fetched, 0, len(spans))}
-	for _, span := range spans {
-		page.Items = append(page.Items, read(e, span, language(s, answer), s.Profile.Currency))
+	page := provider.Page{Items: make([]provider.Fetched, 0, len(entities))}
+	for _, raw := range entities {
+		page.Items = append(page.Items, read(e, raw, language(s, response), s.Profile.Currency))
 	}
-	if len(spans) == 0 || !hasNext(answer.Header, len(spans), per) {
+	if len(entities) == 0 || !hasNextPage(response.Header, len(entities), perPage) {
 		return page, nil
 	}
-	page.Next, err = following(at, per, page.Items)
+	page.Next, err = nextCursor(at, perPage, page.Items)
 	return page, err
 }
 
-// list asks for one page, for a smaller one where it is too large to read.
-func (a *Adapter) list(ctx context.Context, s provider.Store, e catalog.Entity, since time.Time, at place) (*outbound.Answer, int, error) {
+// listPage requests one page, and a smaller one when it is too large to read.
+func (a *Adapter) listPage(
+	ctx context.Context, s provider.Shop, e catalog.Entity, since time.Time, at pageCursor,
+	read func(perPage int) remote.Read,
+) (*outbound.Response, error) {
 	query := url.Values{}
 	if !since.IsZero() {
 		query.Set("updated_at_min", since.UTC().Format(time.RFC3339))
@@ -135,57 +146,58 @@ func (a *Adapter) list(ctx context.Context, s provider.Store, e catalog.Entity, 
 	if at.after != "" {
 		query.Set("since_id", at.after)
 	}
-	sizes := []int{mostPerPage, mostPerPage / 5, mostPerPage / 25}
+	sizes := []int{maxPerPage, maxPerPage / 5, maxPerPage / 25, 1}
 	if at.page > 0 {
-		sizes = []int{at.per}
+		sizes = []int{at.perPage}
 		query.Set("page", strconv.Itoa(at.page))
 	}
 	var (
-		answer *outbound.Answer
-		err    error
+		response *outbound.Response
+		err      error
 	)
-	for _, per := range sizes {
-		query.Set("per_page", strconv.Itoa(per))
-		answer, err = a.call(ctx, s, http.MethodGet, path(e), query, nil)
+	for _, perPage := range sizes {
+		query.Set("per_page", strconv.Itoa(perPage))
+		response, err = a.call(ctx, s, remote.Request{Method: http.MethodGet, Path: listPath(e), Query: query,
+			MaxBody: entityMaxBody(e), Read: read(perPage)})
 		if provider.ReasonOf(err) != provider.Reason(outbound.TooLarge) {
-			return answer, per, err
+			return response, err
 		}
 	}
-	return answer, 0, err
+	return response, err
 }
 
-// following returns the cursor behind a page. Ids that do not rise, on the first page, mean that the listing has an order
-// of its own; later they mean that it cannot be relied on.
-func following(at place, per int, items []provider.Fetched) (provider.Cursor, error) {
+// nextCursor returns the cursor behind a page. When the ids of the first page do not rise, pages are counted;
+// when those of a later page do not, the listing is not reliable.
+func nextCursor(at pageCursor, perPage int, items []provider.Fetched) (provider.Cursor, error) {
 	last, rising := at.after, true
 	for _, item := range items {
-		rising = rising && greater(item.ExternalID, last)
+		rising = rising && idGreater(item.ExternalID, last)
 		last = item.ExternalID
 	}
 	switch {
 	case at.page > 0:
-		return place{page: at.page + 1, per: per}.cursor(), nil
+		return pageCursor{page: at.page + 1, perPage: perPage}.encode(), nil
 	case rising:
-		return place{after: last}.cursor(), nil
+		return pageCursor{after: last}.encode(), nil
 	case at.after == "":
-		return place{page: 2, per: per}.cursor(), nil
+		return pageCursor{page: 2, perPage: perPage}.encode(), nil
 	default:
 		return "", &provider.Temporary{Reason: provider.ReasonPaging}
 	}
 }
 
-// greater compares two ids as numbers; "" is less than all.
-func greater(a, b string) bool {
+// idGreater compares two ids as numbers; "" is less than all.
+func idGreater(a, b string) bool {
 	x, ok := new(big.Int).SetString(a, 10)
 	y, ok2 := new(big.Int).SetString(b, 10)
 	return ok && (b == "" || ok2 && x.Cmp(y) > 0)
 }
 
-// hasNext follows the Link header, or counts where there is none.
-func hasNext(h http.Header, got, per int) bool {
+// hasNextPage reads the Link header, or counts when there is none.
+func hasNextPage(h http.Header, got, perPage int) bool {
 	links := strings.Join(h.Values("Link"), ",")
 	if links == "" {
-		return got >= per
+		return got >= perPage
 	}
 	return strings.Contains(links, `rel="next"`) || strings.Contains(links, "rel=next")
 }

@@ -11,19 +11,19 @@ import (
 )
 
 type product struct {
-	ID           payload.ID      `json:"id"`
-	Name         payload.Texts   `json:"name"`
-	Description  payload.Texts   `json:"description"`
-	Handle       payload.Texts   `json:"handle"`
-	Attributes   []payload.Texts `json:"attributes"`
-	Tags         *payload.Text   `json:"tags"`
-	Brand        payload.Text    `json:"brand"`
-	Published    payload.Flag    `json:"published"`
-	FreeShipping payload.Flag    `json:"free_shipping"`
-	UpdatedAt    payload.Time    `json:"updated_at"`
-	Categories   []category      `json:"categories"`
-	Images       []image         `json:"images"`
-	Variants     []variant       `json:"variants"`
+	ID           payload.ID                  `json:"id"`
+	Name         payload.Texts               `json:"name"`
+	Description  payload.Texts               `json:"description"`
+	Handle       payload.Texts               `json:"handle"`
+	Attributes   payload.List[payload.Texts] `json:"attributes"`
+	Tags         *payload.Text               `json:"tags"`
+	Brand        payload.Text                `json:"brand"`
+	Published    payload.Flag                `json:"published"`
+	FreeShipping payload.Flag                `json:"free_shipping"`
+	UpdatedAt    payload.Time                `json:"updated_at"`
+	Categories   payload.List[category]      `json:"categories"`
+	Images       payload.List[image]         `json:"images"`
+	Variants     payload.List[variant]       `json:"variants"`
 }
 
 type image struct {
@@ -33,14 +33,14 @@ type image struct {
 }
 
 type variant struct {
-	ID               payload.ID      `json:"id"`
-	Price            payload.Amount  `json:"price"`
-	PromotionalPrice payload.Amount  `json:"promotional_price"`
-	Managed          payload.Flag    `json:"stock_management"`
-	Stock            payload.Count   `json:"stock"`
-	Levels           []level         `json:"inventory_levels"`
-	SKU              payload.Text    `json:"sku"`
-	Values           []payload.Texts `json:"values"`
+	ID               payload.ID                  `json:"id"`
+	Price            payload.Amount              `json:"price"`
+	PromotionalPrice payload.Amount              `json:"promotional_price"`
+	Managed          payload.Flag                `json:"stock_management"`
+	Stock            payload.Count               `json:"stock"`
+	Levels           payload.List[level]         `json:"inventory_levels"`
+	SKU              payload.Text                `json:"sku"`
+	Values           payload.List[payload.Texts] `json:"values"`
 }
 
 type level struct {
@@ -55,7 +55,7 @@ type category struct {
 	UpdatedAt payload.Time  `json:"updated_at"`
 }
 
-// UnmarshalJSON takes a category, or its id alone.
+// UnmarshalJSON takes a category, or only its id.
 func (c *category) UnmarshalJSON(b []byte) error {
 	if b[0] != '{' {
 		return c.ID.UnmarshalJSON(b)
@@ -64,9 +64,9 @@ func (c *category) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*plain)(c))
 }
 
-// read gives the span of one entity its document.
-func read(e catalog.Entity, span []byte, language, currency string) provider.Fetched {
-	f := provider.Fetched{Entity: e, Raw: span, Form: provider.JSON}
+// read decodes one entity and sets its document.
+func read(e catalog.Entity, raw []byte, language, currency string) provider.Fetched {
+	f := provider.Fetched{Entity: e, Raw: raw, RawFormat: provider.JSON}
 	var (
 		doc catalog.Document
 		err error
@@ -74,36 +74,28 @@ func read(e catalog.Entity, span []byte, language, currency string) provider.Fet
 	switch e {
 	case catalog.Product:
 		var p product
-		if err = payload.Decode(span, &p); err == nil {
-			f.ExternalID, f.SourceUpdatedAt, doc = string(p.ID), p.UpdatedAt.Time, p.document(language, currency)
+		if err = payload.Decode(raw, &p); err == nil {
+			f.ExternalID, f.SourceUpdatedAt = string(p.ID), p.UpdatedAt.Time
+			doc = p.document(language, currency)
 		}
 	case catalog.Category:
 		var c category
-		if err = payload.Decode(span, &c); err == nil {
+		if err = payload.Decode(raw, &c); err == nil {
 			f.ExternalID, f.SourceUpdatedAt, doc = string(c.ID), c.UpdatedAt.Time, c.document(language)
 		}
 	default:
 		var o order
-		if err = payload.Decode(span, &o); err == nil {
+		if err = payload.Decode(raw, &o); err == nil {
 			f.ExternalID, f.SourceUpdatedAt, doc = string(o.ID), o.UpdatedAt.Time, o.document()
 		}
 	}
 	if err != nil {
-		f.ExternalID = idOf(span)
+		f.ExternalID = payload.FindID(raw)
 		f.Malformed = &provider.Malformed{Reason: err.Error()}
 		return f
 	}
-	provider.Judge(&f, doc)
+	f.SetDocument(doc)
 	return f
-}
-
-// idOf finds the id of what else cannot be read.
-func idOf(span []byte) string {
-	var named struct {
-		ID payload.ID `json:"id"`
-	}
-	_ = payload.Decode(span, &named)
-	return string(named.ID)
 }
 
 func (p *product) document(language, currency string) *catalog.CatalogAggregate {
@@ -133,20 +125,25 @@ func (p *product) document(language, currency string) *catalog.CatalogAggregate 
 			a.Item.Taxonomy = append(a.Item.Taxonomy, c.reference(language))
 		}
 	}
+	names := make([]catalog.LocalizedText, 0, len(p.Attributes)) // shared by all variants
+	for _, name := range p.Attributes {
+		names = append(names, name.In(language))
+	}
 	for _, v := range p.Variants {
 		a.Variants = append(a.Variants, catalog.Variant{
 			ExternalID:       string(v.ID),
 			SKU:              string(v.SKU),
 			Price:            v.Price.Money(currency),
 			PromotionalPrice: v.PromotionalPrice.Money(currency),
-			Attributes:       attributes(p.Attributes, v.Values, language),
+			Attributes:       attributes(names, v.Values, language),
 		})
-		a.Availability = append(a.Availability, catalog.Availability{VariantExternalID: string(v.ID), Sellable: sellable, Quantity: v.quantity()})
+		a.Availability = append(a.Availability,
+			catalog.Availability{VariantExternalID: string(v.ID), Sellable: sellable, Quantity: v.quantity()})
 	}
 	return a
 }
 
-// pictures are in the order of their positions; the first is the primary one.
+// pictures are in the order of their positions; the first is primary.
 func pictures(images []image, language string) []payload.Picture {
 	if images == nil {
 		return nil
@@ -159,7 +156,7 @@ func pictures(images []image, language string) []payload.Picture {
 	return out
 }
 
-// quantity is the stock, of all places where there are several, and unknown for a variant whose stock is not kept.
+// quantity is the stock at all locations; it is unknown when the shop does not track the stock.
 func (v *variant) quantity() *int64 {
 	if !v.Managed.True {
 		return nil
@@ -178,28 +175,29 @@ func (v *variant) quantity() *int64 {
 }
 
 // attributes pairs the names of the product with the values of the variant.
-func attributes(names, values []payload.Texts, language string) []catalog.Attribute {
+func attributes(names []catalog.LocalizedText, values []payload.Texts, language string) []catalog.Attribute {
 	var out []catalog.Attribute
 	for i := range min(len(names), len(values)) {
-		name, value := names[i].In(language), values[i].In(language)
-		if len(name) > 0 && len(value) > 0 {
-			out = append(out, catalog.Attribute{Name: name, Value: value})
+		if value := values[i].In(language); len(names[i]) > 0 && len(value) > 0 {
+			out = append(out, catalog.Attribute{Name: names[i], Value: value})
 		}
 	}
 	return out
 }
 
 func (c category) reference(language string) catalog.TaxonomyRef {
-	return catalog.TaxonomyRef{ExternalID: string(c.ID), Name: c.Name.In(language), Handles: c.Handle.In(language), ParentExternalID: c.parent()}
+	return catalog.TaxonomyRef{ExternalID: string(c.ID), Name: c.Name.In(language),
+		Handles: c.Handle.In(language), ParentExternalID: c.parent()}
 }
 
 func (c category) parent() string {
-	if !c.Parent.Some() {
+	if !c.Parent.IsSet() {
 		return ""
 	}
 	return string(c.Parent)
 }
 
 func (c category) document(language string) *catalog.TaxonomyNodeDocument {
-	return &catalog.TaxonomyNodeDocument{Name: c.Name.In(language), Handles: c.Handle.In(language), ParentExternalID: c.parent()}
+	return &catalog.TaxonomyNodeDocument{Name: c.Name.In(language), Handles: c.Handle.In(language),
+		ParentExternalID: c.parent()}
 }

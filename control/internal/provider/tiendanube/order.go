@@ -8,16 +8,16 @@ import (
 )
 
 type order struct {
-	ID            payload.ID     `json:"id"`
-	Number        payload.Text   `json:"number"`
-	Status        payload.Text   `json:"status"`
-	PaymentStatus payload.Text   `json:"payment_status"`
-	Currency      payload.Text   `json:"currency"`
-	Total         payload.Amount `json:"total"`
-	Products      []line         `json:"products"`
-	CreatedAt     payload.Time   `json:"created_at"`
-	UpdatedAt     payload.Time   `json:"updated_at"`
-	Customer      buyer          `json:"customer"`
+	ID            payload.ID         `json:"id"`
+	Number        payload.Text       `json:"number"`
+	Status        payload.Text       `json:"status"`
+	PaymentStatus payload.Text       `json:"payment_status"`
+	Currency      payload.Text       `json:"currency"`
+	Total         payload.Amount     `json:"total"`
+	Products      payload.List[line] `json:"products"`
+	CreatedAt     payload.Time       `json:"created_at"`
+	UpdatedAt     payload.Time       `json:"updated_at"`
+	Customer      buyer              `json:"customer"`
 }
 
 type line struct {
@@ -27,7 +27,7 @@ type line struct {
 	Quantity payload.Count  `json:"quantity"`
 }
 
-// buyer is personal data: it goes into the order's document and nowhere else.
+// buyer is personal data and goes into the order's document only.
 type buyer struct {
 	ID             payload.ID   `json:"id"`
 	Name           payload.Text `json:"name"`
@@ -36,7 +36,7 @@ type buyer struct {
 	Identification payload.Text `json:"identification"`
 }
 
-// UnmarshalJSON takes a customer; what is none, an empty array for instance, is no buyer.
+// UnmarshalJSON takes a customer. Any other value, such as an empty array, is no buyer.
 func (b *buyer) UnmarshalJSON(text []byte) error {
 	*b = buyer{}
 	if text[0] != '{' {
@@ -56,19 +56,21 @@ func (o *order) document() *catalog.OrderDocument {
 		Total:         catalog.Money{Amount: string(o.Total), Currency: currency},
 		Lines:         []catalog.OrderLine{},
 		PlacedAt:      o.CreatedAt.Time,
-		Buyer: payload.Buyer(map[string]string{"id": string(o.Customer.ID), "name": string(o.Customer.Name), "email": string(o.Customer.Email),
+		Buyer: payload.Buyer(map[string]string{"id": string(o.Customer.ID), "name": string(o.Customer.Name),
+			"email": string(o.Customer.Email),
 			"phone": string(o.Customer.Phone), "identification": string(o.Customer.Identification)}),
 	}
 	for _, l := range o.Products {
-		if !l.Product.Some() {
-			continue // a position of no product of the catalog
+		if !l.Product.IsSet() {
+			continue // a line without a product of the catalog
 		}
-		line := catalog.OrderLine{ItemExternalID: string(l.Product), Quantity: l.Quantity.N, UnitPrice: catalog.Money{Amount: string(l.Price), Currency: currency}}
-		if l.Variant.Some() {
+		line := catalog.OrderLine{ItemExternalID: string(l.Product), Quantity: l.Quantity.N,
+			UnitPrice: catalog.Money{Amount: string(l.Price), Currency: currency}}
+		if l.Variant.IsSet() {
 			line.VariantExternalID = string(l.Variant)
 		}
 		if !l.Quantity.Known {
-			line.Quantity = -1 // which the catalog refuses: a count that nobody knows is not 0
+			line.Quantity = -1 // which the catalog rejects: an unknown quantity is not 0
 		}
 		d.Lines = append(d.Lines, line)
 	}

@@ -19,7 +19,7 @@ import (
 	"storefront.internal/control/internal/provider/providertest"
 )
 
-// server is Tiendanube as far as the suite needs it.
+// server is the provider's API as far as the suite needs it.
 type server struct {
 	t *testing.T
 
@@ -36,7 +36,8 @@ type entity struct {
 }
 
 func newServer(t *testing.T) *server {
-	return &server{t: t, entities: map[string]map[int]entity{"products": {}, "categories": {}, "orders": {}}, hooks: map[int]map[string]any{}}
+	return &server{t: t, entities: map[string]map[int]entity{"products": {}, "categories": {}, "orders": {}},
+		hooks: map[int]map[string]any{}}
 }
 
 func (s *server) put(kind, id, body string, updated time.Time) {
@@ -57,9 +58,12 @@ func (s *server) PutProduct(p providertest.Product) {
 	if p.Stock != nil {
 		stock = strconv.FormatInt(*p.Stock, 10)
 	}
-	s.put("products", p.ID, fmt.Sprintf(`{"id": %s, "name": {"es": %q}, "published": true, "categories": [], "images": [], "tags": "",
-	"variants": [{"id": 5%s, "price": %s, "promotional_price": %s, "stock_management": %v, "stock": %s, "values": []}], "updated_at": %q}`,
-		p.ID, p.Title, p.ID, price, sale, p.Stock != nil, stock, p.UpdatedAt.Format("2006-01-02T15:04:05-0700")), p.UpdatedAt)
+	s.put("products", p.ID, fmt.Sprintf(`{"id": %s, "name": {"es": %q}, "published": true, "categories": `+
+		`[], "images": [], "tags": "",
+	"variants": [{"id": 5%s, "price": %s, "promotional_price": %s, "stock_management": %v, "stock": %s, `+
+		`"values": []}], "updated_at": %q}`,
+		p.ID, p.Title, p.ID, price, sale, p.Stock != nil, stock,
+		p.UpdatedAt.Format("2006-01-02T15:04:05-0700")), p.UpdatedAt)
 }
 
 func (s *server) DeleteProduct(id string) {
@@ -73,12 +77,16 @@ func (s *server) PutCategory(id, name, parent string) {
 	if parent == "" {
 		parent = "null"
 	}
-	s.put("categories", id, fmt.Sprintf(`{"id":%s,"name":{"es":%q},"handle":{"es":"h"},"parent":%s,"updated_at":"2026-01-01T00:00:00+0000"}`, id, name, parent), time.Time{})
+	s.put("categories", id,
+		fmt.Sprintf(`{"id":%s,"name":{"es":%q},"handle":{"es":"h"},"parent":%s,`+
+			`"updated_at":"2026-01-01T00:00:00+0000"}`, id, name, parent), time.Time{})
 }
 
 func (s *server) PutOrder(id, product, total, email string) {
-	s.put("orders", id, fmt.Sprintf(`{"id":%s,"number":100,"status":"open","payment_status":"paid","currency":"ARS","total":%q,"created_at":"2026-01-02T03:04:05+0000",
-	"products":[{"product_id":%s,"variant_id":"5%s","price":%q,"quantity":"2"}],"customer":{"id":9,"name":"B","email":%q}}`, id, total, product, product, total, email), time.Time{})
+	s.put("orders", id, fmt.Sprintf(`{"id":%s,"number":100,"status":"open","payment_status":"paid",`+
+		`"currency":"ARS","total":%q,"created_at":"2026-01-02T03:04:05+0000",
+	"products":[{"product_id":%s,"variant_id":"5%s","price":%q,"quantity":"2"}],"customer":{"id":9,`+
+		`"name":"B","email":%q}}`, id, total, product, product, total, email), time.Time{})
 }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -89,11 +97,13 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Rate-Limit-Limit", "40000")
 	w.Header().Set("X-Rate-Limit-Remaining", "39999")
 	w.Header().Set("X-Rate-Limit-Reset", "1")
-	if r.Header.Get("User-Agent") != "storefront (dev@shop-example.com)" || r.Header.Get("Authentication") != "bearer "+providertest.Token {
+	if r.Header.Get("User-Agent") != "storefront (dev@shop-example.com)" ||
+		r.Header.Get("Authentication") != "bearer "+providertest.Token {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
-	if r.Method != http.MethodGet && r.Method != http.MethodDelete && r.Header.Get("Content-Type") != "application/json" {
+	if r.Method != http.MethodGet && r.Method != http.MethodDelete &&
+		r.Header.Get("Content-Type") != "application/json" {
 		w.WriteHeader(http.StatusUnsupportedMediaType)
 		return
 	}
@@ -102,7 +112,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case len(parts) < 3:
 		w.WriteHeader(http.StatusNotFound)
 	case parts[2] == "store":
-		fmt.Fprint(w, `{"id":1,"name":{"es":"La tienda"},"country":"AR","main_currency":"ARS","main_language":"es","original_domain":"x.mitiendanube.com","domains":["www.x.com"]}`)
+		fmt.Fprint(w, `{"id":1,"name":{"es":"La tienda"},"country":"AR","main_currency":"ARS",`+
+			`"main_language":"es","original_domain":"x.mitiendanube.com","domains":["www.x.com"]}`)
 	case parts[2] == "webhooks":
 		s.webhooks(w, r, parts)
 	case s.entities[parts[2]] == nil:
@@ -146,7 +157,9 @@ func (s *server) list(w http.ResponseWriter, r *http.Request, all map[int]entity
 		return
 	}
 	if end < len(ids) {
-		w.Header().Set("Link", fmt.Sprintf(`<https://api.tiendanube.com/x?page=%d>; rel="next", <https://api.tiendanube.com/x?page=9>; rel="last"`, page+1))
+		w.Header().Set("Link",
+			fmt.Sprintf(`<https://api.tiendanube.com/x?page=%d>; rel="next", `+
+				`<https://api.tiendanube.com/x?page=9>; rel="last"`, page+1))
 	} else {
 		w.Header().Set("Link", `<https://api.tiendanube.com/x?page=1>; rel="first"`)
 	}
@@ -193,7 +206,7 @@ func sign(secret string, body []byte) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// open starts the server behind the front, with the adapter that calls it.
+// open starts the server behind a fault proxy, with an adapter.
 func open(t *testing.T, client *outbound.Client) *providertest.Subject {
 	subject, _ := openServer(t, client)
 	return subject
@@ -202,18 +215,25 @@ func open(t *testing.T, client *outbound.Client) *providertest.Subject {
 func openServer(t *testing.T, client *outbound.Client) (*providertest.Subject, *server) {
 	t.Helper()
 	s := newServer(t)
-	front := providertest.NewFront(t, s)
-	adapter, err := New(Config{HTTP: client, BaseURL: front.URL + "/2025-03/{store}", UserAgent: "storefront (dev@shop-example.com)"})
+	proxy := providertest.NewFaultProxy(t, s)
+	adapter, err := New(Config{HTTP: client, BaseURL: proxy.URL + "/2025-03/{store}",
+		UserAgent: "storefront (dev@shop-example.com)"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := provider.Store{ConnectionID: "con_1", ExternalStoreID: "123", Credential: providertest.Token, Profile: provider.Profile{Language: "es", Currency: "ARS"}}
-	other := store
+	shop := provider.Shop{ConnectionID: "con_1", ExternalStoreID: "123", Credential: providertest.Token,
+		Profile: provider.Profile{Language: "es", Currency: "ARS"}}
+	other := shop
 	other.ConnectionID, other.ExternalStoreID = "con_2", "456"
 	return &providertest.Subject{
-		Adapter: adapter, Store: store, Other: other, Shop: s, Trouble: front.Trouble, Sign: sign,
-		Notice: func(kind provider.Kind, id string) (string, []byte) {
-			event := map[provider.Kind]string{provider.Changed: "product/updated", provider.Deleted: "product/deleted"}[kind]
+		Adapter: adapter, Shop: shop, OtherShop: other, Data: s, SetFault: proxy.SetFault, Sign: sign,
+		OtherTopics: []string{"product_variant/custom_fields_updated", "order/custom_fields_updated"},
+		Listing: func(elements string) string {
+			return "[" + elements + "]"
+		},
+		Webhook: func(kind provider.EventKind, id string) (string, []byte) {
+			event := map[provider.EventKind]string{provider.Changed: "product/updated",
+				provider.Deleted: "product/deleted"}[kind]
 			return "", fmt.Appendf(nil, `{"store_id":123,"event":%q,"id":%s}`, event, id)
 		},
 	}, s
@@ -222,4 +242,9 @@ func openServer(t *testing.T, client *outbound.Client) (*providertest.Subject, *
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	providertest.Conformance(t, open)
+}
+
+// TestHostilePages is not parallel: it measures what the process allocates.
+func TestHostilePages(t *testing.T) {
+	providertest.HostilePages(t, open)
 }

@@ -2,11 +2,13 @@ package tiendanube
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
 
+	"storefront.internal/control/internal/outbound"
 	"storefront.internal/control/internal/provider"
 	"storefront.internal/control/internal/provider/payload"
 	"storefront.internal/control/internal/provider/remote"
@@ -22,59 +24,67 @@ func (w webhook) subscription() provider.Subscription {
 	return provider.Subscription{ID: string(w.ID), Topic: string(w.Event), URL: string(w.URL)}
 }
 
-// mostPages bounds a list of subscriptions: an app has a few dozen.
-const mostPages = 20
+// maxListPages bounds a list of subscriptions: an app has a few dozen.
+const maxListPages = 20
 
 // Subscriptions implements provider.Adapter.
-func (a *Adapter) Subscriptions(ctx context.Context, s provider.Store) ([]provider.Subscription, error) {
+func (a *Adapter) Subscriptions(ctx context.Context, s provider.Shop) ([]provider.Subscription, error) {
 	var out []provider.Subscription
-	for page := 1; page <= mostPages; page++ {
-		query := url.Values{"per_page": {strconv.Itoa(mostPerPage)}, "page": {strconv.Itoa(page)}}
-		answer, err := a.call(ctx, s, http.MethodGet, "/webhooks", query, nil)
-		if errors.Is(err, provider.ErrGone) && remote.IsJSON(answer) {
+	for page := 1; page <= maxListPages; page++ {
+		query := url.Values{"per_page": {strconv.Itoa(maxPerPage)}, "page": {strconv.Itoa(page)}}
+		var entities []json.RawMessage
+		response, err := a.call(ctx, s,
+			remote.Request{Method: http.MethodGet, Path: "/webhooks", Query: query,
+				MaxBody: outbound.MaxSmall, Read: func(response *outbound.Response) (err error) {
+					entities, err = remote.Elements(response, maxPerPage)
+					return err
+				}})
+		if errors.Is(err, provider.ErrNotFound) && remote.IsJSON(response) {
 			return out, nil
 		}
 		if err != nil {
-			return nil, notGone(err)
+			return nil, remote.UnexpectedNotFound(err)
 		}
-		var hooks []webhook
-		if err := remote.Decode(answer, &hooks); err != nil {
-			return nil, err
-		}
-		for _, hook := range hooks {
+		for _, raw := range entities {
+			var hook webhook
+			if err := remote.DecodeError(payload.Decode(raw, &hook)); err != nil {
+				return nil, err
+			}
 			out = append(out, hook.subscription())
 		}
-		if len(hooks) == 0 || !hasNext(answer.Header, len(hooks), mostPerPage) {
+		if len(entities) == 0 || !hasNextPage(response.Header, len(entities), maxPerPage) {
 			return out, nil
 		}
 	}
 	return nil, &provider.Temporary{Reason: provider.ReasonPaging}
 }
 
-// Subscribe implements provider.Adapter. The provider keeps doubles apart: who subscribes twice is told twice.
-func (a *Adapter) Subscribe(ctx context.Context, s provider.Store, want provider.Subscription) (provider.Subscription, error) {
-	answer, err := a.call(ctx, s, http.MethodPost, "/webhooks", nil, map[string]string{"event": want.Topic, "url": want.URL})
+// Subscribe implements provider.Adapter. The provider accepts duplicates and sends one webhook for each.
+func (a *Adapter) Subscribe(
+	ctx context.Context, s provider.Shop, want provider.Subscription,
+) (provider.Subscription, error) {
+	var created webhook
+	_, err := a.call(ctx, s, remote.Request{Method: http.MethodPost, Path: "/webhooks",
+		Send:    map[string]string{"event": want.Topic, "url": want.URL},
+		MaxBody: outbound.MaxSmall, Read: remote.Into(&created)})
 	if err != nil {
-		return provider.Subscription{}, notGone(err)
+		return provider.Subscription{}, remote.UnexpectedNotFound(err)
 	}
-	var made webhook
-	if err := remote.Decode(answer, &made); err != nil {
-		return provider.Subscription{}, err
-	}
-	if !made.ID.Some() {
+	if !created.ID.IsSet() {
 		return provider.Subscription{}, &provider.Malformed{Reason: "missing at /id"}
 	}
-	return made.subscription(), nil
+	return created.subscription(), nil
 }
 
 // Unsubscribe implements provider.Adapter.
-func (a *Adapter) Unsubscribe(ctx context.Context, s provider.Store, id string) error {
-	if !isNumber(id) {
+func (a *Adapter) Unsubscribe(ctx context.Context, s provider.Shop, id string) error {
+	if !payload.IsNumber(id) {
 		return nil
 	}
-	answer, err := a.call(ctx, s, http.MethodDelete, "/webhooks/"+id, nil, nil)
-	if errors.Is(err, provider.ErrGone) && remote.IsJSON(answer) {
+	response, err := a.call(ctx, s, remote.Request{Method: http.MethodDelete, Path: "/webhooks/" + id,
+		MaxBody: outbound.MaxSmall})
+	if errors.Is(err, provider.ErrNotFound) && remote.IsJSON(response) {
 		return nil
 	}
-	return notGone(err)
+	return remote.UnexpectedNotFound(err)
 }

@@ -9,54 +9,54 @@ import (
 	"storefront.internal/shared/catalog"
 )
 
-// Topics implements provider.Adapter.
-func (*Adapter) Topics() []string {
-	return []string{"product/created", "product/updated", "product/deleted", "category/created", "category/updated", "category/deleted",
-		"order/created", "order/updated", "order/paid", "order/cancelled", "app/uninstalled", "app/suspended", "app/resumed"}
+// WebhookTopics implements provider.Adapter.
+func (*Adapter) WebhookTopics() []string {
+	return []string{"product/created", "product/updated", "product/deleted", "category/created",
+		"category/updated", "category/deleted",
+		"order/created", "order/updated", "order/paid", "order/cancelled", "app/uninstalled", "app/suspended",
+		"app/resumed"}
 }
 
-// Topic implements provider.Adapter. The body names its event, and the signature covers it: a hint counts only for what
-// names none (the privacy requests).
-func (*Adapter) Topic(hint string, body []byte) (provider.Topic, error) {
+// ParseWebhook implements provider.Adapter. The signed body names its event. A hint counts only for bodies
+// without one (the privacy requests), as far as their members agree.
+func (*Adapter) ParseWebhook(hint string, body []byte) (provider.WebhookEvent, error) {
 	var n struct {
-		Store     payload.ID       `json:"store_id"`
-		Event     payload.Text     `json:"event"`
-		ID        payload.ID       `json:"id"`
-		Customer  payload.Customer `json:"customer"`
-		Redact    []payload.ID     `json:"orders_to_redact"`
-		Requested []payload.ID     `json:"orders_requested"`
+		Store payload.ID   `json:"store_id"`
+		Event payload.Text `json:"event"`
+		ID    payload.ID   `json:"id"`
+		payload.Privacy
 	}
-	if err := remote.Shape(payload.Decode(body, &n)); err != nil {
-		return provider.Topic{}, &provider.Malformed{Reason: "notification"}
+	if err := remote.DecodeError(payload.Decode(body, &n)); err != nil {
+		return provider.WebhookEvent{}, &provider.Malformed{Reason: "webhook body"}
 	}
 	event := strings.ToLower(strings.TrimSpace(string(n.Event)))
 	if event == "" {
 		event = strings.ToLower(strings.TrimSpace(hint))
 	}
-	t := provider.Topic{Kind: kind(event), ExternalStoreID: string(n.Store)}
+	t := provider.WebhookEvent{Kind: eventKind(event), ExternalStoreID: string(n.Store)}
+	if (n.Event == "" || t.Kind.IsPrivacy()) && !n.ID.IsSet() {
+		if request, ok := n.Request(string(n.Store), t.Kind); ok {
+			return request, nil
+		}
+	}
 	switch t.Kind {
 	case provider.Changed, provider.Deleted:
 		subject, _, _ := strings.Cut(event, "/")
 		t.Entity, _ = catalog.ParseEntity(subject)
 		t.ExternalID = string(n.ID)
-		if !n.ID.Some() {
-			return provider.Topic{Kind: provider.Unclear, ExternalStoreID: t.ExternalStoreID}, nil
+		if !n.ID.IsSet() {
+			return provider.WebhookEvent{Kind: provider.Unspecified, ExternalStoreID: t.ExternalStoreID}, nil
 		}
-	case provider.RedactStore, provider.RedactCustomer, provider.DataRequest:
-		someone := n.Customer.There || len(n.Redact) > 0
-		if n.ID.Some() || t.Kind == provider.RedactStore && someone || t.Kind == provider.RedactCustomer && !someone {
-			t.Kind = provider.Unclear // only the header says so, and the body, which alone is signed, is not of that form
-			break
-		}
-		t.Orders, t.Customer = payload.Known(append(n.Redact, n.Requested...)), n.Customer.Customer
+	case provider.RedactShop, provider.RedactCustomer, provider.DataRequest:
+		t.Kind = provider.Unspecified // an entity's body is not a privacy request
 	}
 	return t, nil
 }
 
-func kind(event string) provider.Kind {
+func eventKind(event string) provider.EventKind {
 	switch event {
 	case "":
-		return provider.Unclear
+		return provider.Unspecified
 	case "app/uninstalled":
 		return provider.Uninstalled
 	case "app/suspended":
@@ -64,17 +64,17 @@ func kind(event string) provider.Kind {
 	case "app/resumed":
 		return provider.Resumed
 	case "store/redact":
-		return provider.RedactStore
+		return provider.RedactShop
 	case "customers/redact":
 		return provider.RedactCustomer
 	case "customers/data_request":
 		return provider.DataRequest
 	}
-	subject, what, _ := strings.Cut(event, "/")
+	subject, change, _ := strings.Cut(event, "/")
 	if _, ok := catalog.ParseEntity(subject); !ok {
 		return provider.Ignored
 	}
-	if what == "deleted" {
+	if change == "deleted" {
 		return provider.Deleted
 	}
 	return provider.Changed

@@ -17,126 +17,154 @@ import (
 	"storefront.internal/shared/catalog"
 )
 
-// mostPerPage is the greatest page of the API.
-const mostPerPage = 100
+// maxPerPage is the largest page of the API.
+const maxPerPage = 100
 
-// place is what a cursor says: how many were read, and how many there were in all when they were.
-type place struct{ offset, total int }
+// pageCursor is how many entities were read, and how many there were in all at that time. Its text is
+// "at:<offset>:<total>".
+type pageCursor struct{ offset, total int }
 
-func (p place) cursor() provider.Cursor {
-	return provider.Cursor("at:" + strconv.Itoa(p.offset) + ":" + strconv.Itoa(p.total))
+func (p pageCursor) encode() provider.Cursor {
+	return remote.FormatCursor("at", int64(p.offset), int64(p.total))
 }
 
-func parseCursor(c provider.Cursor) (place, error) {
+func parseCursor(c provider.Cursor) (pageCursor, error) {
 	if c == "" {
-		return place{}, nil
+		return pageCursor{}, nil
 	}
-	parts := strings.Split(string(c), ":")
-	if len(parts) == 3 && parts[0] == "at" {
-		offset, err := strconv.Atoi(parts[1])
-		total, err2 := strconv.Atoi(parts[2])
-		if err == nil && err2 == nil && offset >= 0 && total >= 0 {
-			return place{offset, total}, nil
-		}
+	n, ok := remote.ParseCursor(c, "at", 2)
+	if !ok {
+		return pageCursor{}, &provider.RequestRejected{Reason: provider.ReasonPaging}
 	}
-	return place{}, &provider.Rejected{Reason: provider.ReasonPaging}
+	return pageCursor{int(n[0]), int(n[1])}, nil
 }
 
-// sheet is one answer of a listing.
-type sheet struct {
-	spans []json.RawMessage
-	total int // of all pages; -1 when the shop does not say
-	more  bool
+// listing is what is the same for all pages of a listing.
+type listing struct {
+	path    string
+	query   url.Values
+	maxBody int64 // of a page
 }
 
-// Page implements provider.Adapter. Categories cannot be asked for by their time: all of them come.
-func (a *Adapter) Page(ctx context.Context, s provider.Store, e catalog.Entity, since time.Time, c provider.Cursor) (provider.Page, error) {
+// listPage is one response of a listing.
+type listPage struct {
+	entities []json.RawMessage
+	total    int // of all pages; -1 when the shop does not say
+	more     bool
+}
+
+// Page implements provider.Adapter. Categories cannot be filtered by time, so all of them come.
+func (a *Adapter) Page(
+	ctx context.Context, s provider.Shop, e catalog.Entity, since time.Time, c provider.Cursor,
+) (provider.Page, error) {
 	at, err := parseCursor(c)
 	if err != nil {
 		return provider.Page{}, err
 	}
-	query := url.Values{"orderby": {"id"}, "order": {"asc"}}
+	l := listing{path: listPath(e), maxBody: entityMaxBody(e),
+		query: url.Values{"orderby": {"id"}, "order": {"asc"}}}
 	if !since.IsZero() && e != catalog.Category {
-		query.Set("modified_after", since.UTC().Add(-time.Second).Format("2006-01-02T15:04:05"))
-		query.Set("dates_are_gmt", "true")
+		l.query.Set("modified_after", since.UTC().Add(-time.Second).Format("2006-01-02T15:04:05"))
+		l.query.Set("dates_are_gmt", "true")
 	}
-	got, per, err := a.fitting(ctx, s, e, query, at.offset)
+	got, perPage, err := a.largestReadablePage(ctx, s, l, at.offset)
 	if err != nil {
 		return provider.Page{}, err
 	}
-	spans := got.spans
+	page := provider.Page{}
 	if moved := at.total - got.total; at.offset > 0 && got.total >= 0 && moved > 0 {
-		if spans, err = a.again(ctx, s, e, query, at.offset, per, moved, spans); err != nil {
+		shifted, err := a.readShifted(ctx, s, l, at.offset, perPage, moved)
+		if err != nil {
+			return provider.Page{}, err
+		}
+		if page.Items, err = a.readEntities(ctx, s, e, shifted); err != nil {
 			return provider.Page{}, err
 		}
 	}
-	page := provider.Page{}
-	if page.Items, err = a.read(ctx, s, e, spans); err != nil {
+	items, err := a.readEntities(ctx, s, e, got.entities)
+	if err != nil {
 		return provider.Page{}, err
 	}
-	if got.more && len(got.spans) > 0 {
-		page.Next = place{at.offset + per, max(got.total, 0)}.cursor()
+	page.Items = append(page.Items, items...)
+	switch {
+	case len(items) < len(got.entities): // too large to be read at once
+		page.Next = pageCursor{at.offset + len(items), max(got.total, 0)}.encode()
+	case got.more && len(got.entities) > 0:
+		page.Next = pageCursor{at.offset + perPage, max(got.total, 0)}.encode()
 	}
 	return page, nil
 }
 
-// fitting reads the largest page at an offset that is small enough to read.
-func (a *Adapter) fitting(ctx context.Context, s provider.Store, e catalog.Entity, query url.Values, offset int) (got sheet, per int, err error) {
-	for _, per = range []int{mostPerPage, mostPerPage / 5, mostPerPage / 50, 1} {
-		if offset%per != 0 {
+// largestReadablePage reads the largest page at an offset that is small enough to read.
+func (a *Adapter) largestReadablePage(
+	ctx context.Context, s provider.Shop, l listing, offset int,
+) (got listPage, perPage int, err error) {
+	for _, perPage = range []int{maxPerPage, maxPerPage / 5, maxPerPage / 50, 1} {
+		if offset%perPage != 0 {
 			continue
 		}
-		got, err = a.sheet(ctx, s, path(e), query, offset/per+1, per)
-		if provider.ReasonOf(err) != provider.Reason(outbound.TooLarge) {
+		got, err = a.readPage(ctx, s, l, offset/perPage+1, perPage)
+		if !tooLarge(err) {
 			break
 		}
 	}
-	return got, per, err
+	return got, perPage, err
 }
 
-// again reads what was moved over the offset by deletions, and puts it before what was read.
-func (a *Adapter) again(ctx context.Context, s provider.Store, e catalog.Entity, query url.Values, offset, per, moved int, spans []json.RawMessage) ([]json.RawMessage, error) {
-	const most = 10 // more deletions at once than this many pages hold are for the next full listing
-	pages := min((moved+per-1)/per, offset/per, most)
-	for n := range pages {
-		got, err := a.sheet(ctx, s, path(e), query, offset/per-n, per)
+// readShifted reads the entities that deletions moved in front of the offset: as many as a page has bytes,
+// and one page more.
+func (a *Adapter) readShifted(
+	ctx context.Context, s provider.Shop, l listing, offset, perPage, moved int,
+) (entities []json.RawMessage, err error) {
+	const most = 10 // pages; the next full listing finds what more deletions hid
+	pages := min((moved+perPage-1)/perPage, offset/perPage, most)
+	size := int64(0)
+	for n := 0; n < pages && size <= l.maxBody; n++ {
+		got, err := a.readPage(ctx, s, l, offset/perPage-n, perPage)
 		if err != nil {
 			return nil, err
 		}
-		spans = append(slices.Clone(got.spans), spans...)
+		for _, raw := range got.entities {
+			size += int64(len(raw))
+		}
+		entities = append(slices.Clone(got.entities), entities...)
 	}
-	return spans, nil
+	return entities, nil
 }
 
-// sheet reads one page. One behind the last is empty.
-func (a *Adapter) sheet(ctx context.Context, s provider.Store, path string, query url.Values, page, per int) (sheet, error) {
-	asked := url.Values{"page": {strconv.Itoa(page)}, "per_page": {strconv.Itoa(per)}}
-	for name, values := range query {
-		asked[name] = values
+// readPage reads one page. A page behind the last one is empty.
+func (a *Adapter) readPage(
+	ctx context.Context, s provider.Shop, l listing, page, perPage int,
+) (listPage, error) {
+	parameters := url.Values{"page": {strconv.Itoa(page)}, "per_page": {strconv.Itoa(perPage)}}
+	for name, values := range l.query {
+		parameters[name] = values
 	}
-	answer, err := a.call(ctx, s, http.MethodGet, path, asked, nil)
-	var rejected *provider.Rejected
-	if errors.As(err, &rejected) && page > 1 && strings.HasSuffix(codeOf(answer), "invalid_page_number") {
-		return sheet{}, nil
+	got := listPage{total: -1}
+	response, err := a.call(ctx, s, remote.Request{Method: http.MethodGet, Path: l.path, Query: parameters,
+		MaxBody: l.maxBody, Read: func(response *outbound.Response) (err error) {
+			got.entities, err = remote.Elements(response, perPage)
+			return err
+		}})
+	var rejected *provider.RequestRejected
+	if errors.As(err, &rejected) && page > 1 &&
+		strings.HasSuffix(errorCode(response), "invalid_page_number") {
+		return listPage{}, nil
 	}
 	if err != nil {
-		return sheet{}, err
+		return listPage{}, err
 	}
-	got := sheet{total: -1}
-	if err := remote.Decode(answer, &got.spans); err != nil {
-		return sheet{}, err
-	}
-	if total, err := strconv.Atoi(answer.Header.Get("X-WP-Total")); err == nil && total >= 0 {
+	if total, err := strconv.Atoi(response.Header.Get("X-WP-Total")); err == nil && total >= 0 {
 		got.total = total
 	}
-	got.more = hasMore(answer.Header, page, len(got.spans), per)
+	got.more = hasMore(response.Header, page, len(got.entities), perPage)
 	return got, nil
 }
 
-// hasMore believes the header, and counts where there is none.
-func hasMore(h http.Header, page, got, per int) bool {
+// hasMore reads the header, or counts when there is none.
+func hasMore(h http.Header, page, got, perPage int) bool {
 	if pages, err := strconv.Atoi(h.Get("X-WP-TotalPages")); err == nil {
 		return page < pages
 	}
-	return got >= per
+	return got >= perPage
 }

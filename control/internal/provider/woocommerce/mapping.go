@@ -7,30 +7,30 @@ import (
 )
 
 type product struct {
-	ID          payload.ID   `json:"id"`
-	Name        *string      `json:"name"`
-	Slug        payload.Text `json:"slug"`
-	Permalink   payload.Text `json:"permalink"`
-	Type        payload.Text `json:"type"`
-	Status      payload.Text `json:"status"`
-	Visibility  payload.Text `json:"catalog_visibility"`
-	Description payload.Text `json:"description"`
-	Modified    payload.Time `json:"date_modified_gmt"`
-	Categories  []term       `json:"categories"`
-	Tags        []term       `json:"tags"`
-	Images      []image      `json:"images"`
-	Variations  []payload.ID `json:"variations"`
+	ID          payload.ID               `json:"id"`
+	Name        *string                  `json:"name"`
+	Slug        payload.Text             `json:"slug"`
+	Permalink   payload.Text             `json:"permalink"`
+	Type        payload.Text             `json:"type"`
+	Status      payload.Text             `json:"status"`
+	Visibility  payload.Text             `json:"catalog_visibility"`
+	Description payload.Text             `json:"description"`
+	Modified    payload.Time             `json:"date_modified_gmt"`
+	Categories  payload.List[term]       `json:"categories"`
+	Tags        payload.List[term]       `json:"tags"`
+	Images      payload.List[image]      `json:"images"`
+	Variations  payload.List[payload.ID] `json:"variations"`
 	offer
 }
 
-// offer is what a product that is sold as it is has in common with a variation.
+// offer is what a simple product and a variation have in common.
 type offer struct {
 	SKU          payload.Text   `json:"sku"`
 	Price        payload.Amount `json:"price"`
 	RegularPrice payload.Amount `json:"regular_price"`
 	SalePrice    payload.Amount `json:"sale_price"`
 	OnSale       payload.Flag   `json:"on_sale"`
-	ManageStock  payload.Flag   `json:"manage_stock"` // of a variation also "parent": the product's stock, which is no variation's own
+	ManageStock  payload.Flag   `json:"manage_stock"` // "parent" in a variation: the product's stock
 	Quantity     payload.Count  `json:"stock_quantity"`
 	StockStatus  payload.Text   `json:"stock_status"`
 }
@@ -38,11 +38,11 @@ type offer struct {
 type variation struct {
 	ID         payload.ID   `json:"id"`
 	Status     payload.Text `json:"status"`
-	Attributes []struct {
+	Attributes payload.List[struct {
 		Name   payload.Text `json:"name"`
 		Slug   payload.Text `json:"slug"`
 		Option payload.Text `json:"option"`
-	} `json:"attributes"`
+	}] `json:"attributes"`
 	offer
 }
 
@@ -58,41 +58,33 @@ type image struct {
 	Alt payload.Text `json:"alt"`
 }
 
-// read gives a category or an order its document.
-func read(f *provider.Fetched, span []byte, language string) {
+// read decodes a category or an order and sets its document.
+func read(f *provider.Fetched, raw []byte, language string) {
 	if f.Entity == catalog.Category {
 		var c term
-		if err := payload.Decode(span, &c); err != nil {
-			f.ExternalID, f.Malformed = idOf(span), &provider.Malformed{Reason: err.Error()}
+		if err := payload.Decode(raw, &c); err != nil {
+			f.ExternalID, f.Malformed = payload.FindID(raw), &provider.Malformed{Reason: err.Error()}
 			return
 		}
 		f.ExternalID = string(c.ID)
-		d := &catalog.TaxonomyNodeDocument{Name: payload.Localized(language, string(c.Name)), Handles: payload.Localized(language, string(c.Slug))}
-		if c.Parent.Some() {
+		d := &catalog.TaxonomyNodeDocument{Name: payload.Localized(language, string(c.Name)),
+			Handles: payload.Localized(language, string(c.Slug))}
+		if c.Parent.IsSet() {
 			d.ParentExternalID = string(c.Parent)
 		}
-		provider.Judge(f, d)
+		f.SetDocument(d)
 		return
 	}
 	var o order
-	if err := payload.Decode(span, &o); err != nil {
-		f.ExternalID, f.Malformed = idOf(span), &provider.Malformed{Reason: err.Error()}
+	if err := payload.Decode(raw, &o); err != nil {
+		f.ExternalID, f.Malformed = payload.FindID(raw), &provider.Malformed{Reason: err.Error()}
 		return
 	}
 	f.ExternalID, f.SourceUpdatedAt = string(o.ID), o.Modified.Time
-	provider.Judge(f, o.document())
+	f.SetDocument(o.document())
 }
 
-// idOf finds the id of what else cannot be read.
-func idOf(span []byte) string {
-	var named struct {
-		ID payload.ID `json:"id"`
-	}
-	_ = payload.Decode(span, &named)
-	return string(named.ID)
-}
-
-// variable reports whether the product is sold by its variations alone.
+// variable reports whether the product is sold only by its variations.
 func (p *product) variable() bool {
 	return p.Type == "variable" || p.Type == "variable-subscription" || len(p.Variations) > 0
 }
@@ -106,7 +98,7 @@ func (p *product) status() catalog.Status {
 	case p.Status == "publish" && p.Visibility != "hidden":
 		return catalog.Active
 	default:
-		return catalog.Hidden // private, in the bin, and what a plugin made up
+		return catalog.Hidden // private, deleted, or a status of a plugin
 	}
 }
 
@@ -119,7 +111,7 @@ func (p *product) document(variations []variation, language, currency string) *c
 		URLs:          payload.Localized(language, payload.Link(string(p.Permalink))),
 		SourceVersion: p.Modified.Version(),
 	}
-	if p.Name != nil { // a draft's may be empty
+	if p.Name != nil { // it may be empty in a draft
 		a.Item.Title = catalog.LocalizedText{payload.Language(language): *p.Name}
 	}
 	if p.Tags != nil {
@@ -132,11 +124,12 @@ func (p *product) document(variations []variation, language, currency string) *c
 		a.Item.Taxonomy = make([]catalog.TaxonomyRef, 0, len(p.Categories))
 		for _, c := range p.Categories {
 			a.Item.Taxonomy = append(a.Item.Taxonomy, catalog.TaxonomyRef{ExternalID: string(c.ID),
-				Name: payload.Localized(language, string(c.Name)), Handles: payload.Localized(language, string(c.Slug))})
+				Name:    payload.Localized(language, string(c.Name)),
+				Handles: payload.Localized(language, string(c.Slug))})
 		}
 	}
 	a.Item.Media, a.Item.PrimaryMedia = payload.Media(pictures(p.Images, language))
-	if len(variations) == 0 { // sold as it is, or not at all: an item has a variant
+	if len(variations) == 0 { // a simple product: an item has a variant
 		p.add(a, string(p.ID), "", nil, currency)
 	}
 	for _, v := range variations {
@@ -151,13 +144,15 @@ func pictures(images []image, language string) []payload.Picture {
 	}
 	out := make([]payload.Picture, 0, len(images))
 	for _, i := range images {
-		out = append(out, payload.Picture{URL: string(i.Src), Alt: payload.Localized(language, string(i.Alt))})
+		out = append(out, payload.Picture{URL: string(i.Src),
+			Alt: payload.Localized(language, string(i.Alt))})
 	}
 	return out
 }
 
 // add appends a variant and its availability.
-func (o *offer) add(a *catalog.CatalogAggregate, id string, status catalog.Status, attributes []catalog.Attribute, currency string) {
+func (o *offer) add(a *catalog.CatalogAggregate, id string, status catalog.Status,
+	attributes []catalog.Attribute, currency string) {
 	v := catalog.Variant{ExternalID: id, Status: status, SKU: string(o.SKU), Attributes: attributes}
 	regular := o.RegularPrice
 	if regular == "" {
@@ -194,7 +189,8 @@ func (v *variation) attributes(language string) []catalog.Attribute {
 			name = at.Slug
 		}
 		if name != "" && at.Option != "" { // an empty option is "any"
-			out = append(out, catalog.Attribute{Name: payload.Localized(language, string(name)), Value: payload.Localized(language, string(at.Option))})
+			out = append(out, catalog.Attribute{Name: payload.Localized(language, string(name)),
+				Value: payload.Localized(language, string(at.Option))})
 		}
 	}
 	return out

@@ -17,15 +17,15 @@ type order struct {
 	Modified payload.Time   `json:"date_modified_gmt"`
 	Customer payload.ID     `json:"customer_id"`
 	Billing  billing        `json:"billing"`
-	Lines    []struct {
+	Lines    payload.List[struct {
 		Product   payload.ID     `json:"product_id"`
 		Variation payload.ID     `json:"variation_id"`
 		Quantity  payload.Count  `json:"quantity"`
 		Price     payload.Amount `json:"price"`
-	} `json:"line_items"`
+	}] `json:"line_items"`
 }
 
-// billing is personal data: it goes into the order's document and nowhere else.
+// billing is personal data and goes into the order's document only.
 type billing struct {
 	FirstName payload.Text `json:"first_name"`
 	LastName  payload.Text `json:"last_name"`
@@ -37,7 +37,7 @@ func (o *order) document() *catalog.OrderDocument {
 	currency := payload.Currency(string(o.Currency))
 	buyer := map[string]string{"email": string(o.Billing.Email), "phone": string(o.Billing.Phone),
 		"name": strings.TrimSpace(string(o.Billing.FirstName) + " " + string(o.Billing.LastName))}
-	if o.Customer.Some() {
+	if o.Customer.IsSet() {
 		buyer["id"] = string(o.Customer)
 	}
 	d := &catalog.OrderDocument{
@@ -50,16 +50,17 @@ func (o *order) document() *catalog.OrderDocument {
 		Buyer:    payload.Buyer(buyer),
 	}
 	for _, l := range o.Lines {
-		if !l.Product.Some() {
-			continue // a position of no product of the catalog
+		if !l.Product.IsSet() {
+			continue // a line without a product of the catalog
 		}
-		line := catalog.OrderLine{ItemExternalID: string(l.Product), VariantExternalID: string(l.Product), Quantity: l.Quantity.N,
+		line := catalog.OrderLine{ItemExternalID: string(l.Product), VariantExternalID: string(l.Product),
+			Quantity:  l.Quantity.N,
 			UnitPrice: catalog.Money{Amount: string(l.Price.Rounded()), Currency: currency}}
-		if l.Variation.Some() {
+		if l.Variation.IsSet() {
 			line.VariantExternalID = string(l.Variation)
 		}
 		if !l.Quantity.Known {
-			line.Quantity = -1 // which the catalog refuses: a count that nobody knows is not 0
+			line.Quantity = -1 // which the catalog rejects: an unknown quantity is not 0
 		}
 		d.Lines = append(d.Lines, line)
 	}

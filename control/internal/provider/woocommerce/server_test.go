@@ -19,7 +19,7 @@ import (
 	"storefront.internal/control/internal/provider/providertest"
 )
 
-// server is a shop as far as the suite needs it.
+// server is the provider's API as far as the suite needs it.
 type server struct {
 	mu         sync.Mutex
 	entities   map[string]map[int]entity // by path
@@ -35,7 +35,8 @@ type entity struct {
 }
 
 func newServer() *server {
-	return &server{entities: map[string]map[int]entity{"products": {}, "products/categories": {}, "orders": {}}, variations: map[int][]string{}, hooks: map[int]map[string]any{}}
+	return &server{entities: map[string]map[int]entity{"products": {}, "products/categories": {},
+		"orders": {}}, variations: map[int][]string{}, hooks: map[int]map[string]any{}}
 }
 
 func (s *server) put(kind, id, body string, updated time.Time) {
@@ -50,9 +51,12 @@ func (s *server) PutProduct(p providertest.Product) {
 	if p.Stock != nil {
 		stock = strconv.FormatInt(*p.Stock, 10)
 	}
-	s.put("products", p.ID, fmt.Sprintf(`{"id":%s,"name":%q,"type":"simple","status":"publish","catalog_visibility":"visible","price":%q,"regular_price":%q,"sale_price":%q,
-	"on_sale":%v,"manage_stock":%v,"stock_quantity":%s,"stock_status":"instock","categories":[],"tags":[],"images":[],"variations":[],"date_modified_gmt":%q}`,
-		p.ID, p.Title, p.Price, p.Price, p.Sale, p.Sale != "", p.Stock != nil, stock, p.UpdatedAt.Format("2006-01-02T15:04:05")), p.UpdatedAt)
+	s.put("products", p.ID, fmt.Sprintf(`{"id":%s,"name":%q,"type":"simple","status":"publish",`+
+		`"catalog_visibility":"visible","price":%q,"regular_price":%q,"sale_price":%q,
+	"on_sale":%v,"manage_stock":%v,"stock_quantity":%s,"stock_status":"instock","categories":[],"tags":[],`+
+		`"images":[],"variations":[],"date_modified_gmt":%q}`,
+		p.ID, p.Title, p.Price, p.Price, p.Sale, p.Sale != "", p.Stock != nil, stock,
+		p.UpdatedAt.Format("2006-01-02T15:04:05")), p.UpdatedAt)
 }
 
 func (s *server) DeleteProduct(id string) {
@@ -66,12 +70,15 @@ func (s *server) PutCategory(id, name, parent string) {
 	if parent == "" {
 		parent = "0"
 	}
-	s.put("products/categories", id, fmt.Sprintf(`{"id":%s,"name":%q,"slug":"h","parent":%s}`, id, name, parent), time.Time{})
+	s.put("products/categories", id,
+		fmt.Sprintf(`{"id":%s,"name":%q,"slug":"h","parent":%s}`, id, name, parent), time.Time{})
 }
 
 func (s *server) PutOrder(id, product, total, email string) {
-	s.put("orders", id, fmt.Sprintf(`{"id":%s,"number":"%s","status":"processing","currency":"USD","total":%q,"date_created_gmt":"2026-01-02T03:04:05","customer_id":0,
-	"billing":{"first_name":"B","email":%q},"line_items":[{"product_id":%s,"variation_id":0,"quantity":3,"price":16.666666666666668}]}`, id, id, total, email, product), time.Time{})
+	s.put("orders", id, fmt.Sprintf(`{"id":%s,"number":"%s","status":"processing","currency":"USD",`+
+		`"total":%q,"date_created_gmt":"2026-01-02T03:04:05","customer_id":0,
+	"billing":{"first_name":"B","email":%q},"line_items":[{"product_id":%s,"variation_id":0,"quantity":3,`+
+		`"price":16.666666666666668}]}`, id, id, total, email, product), time.Time{})
 }
 
 func refuse(w http.ResponseWriter, status int, code string) {
@@ -96,7 +103,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case path == "system_status":
-		fmt.Fprint(w, `{"environment":{"site_url":"https://shop.example.org","language":"en_US"},"settings":{"currency":"USD"}}`)
+		fmt.Fprint(w, `{"environment":{"site_url":"https://shop.example.org","language":"en_US"},`+
+			`"settings":{"currency":"USD"}}`)
 	case kind == "webhooks":
 		s.webhooks(w, r, id)
 	case len(parts) == 3 && parts[2] == "variations":
@@ -145,7 +153,8 @@ func (s *server) page(w http.ResponseWriter, r *http.Request, bodies []string) {
 		w.Header().Set("X-WP-Total", strconv.Itoa(len(bodies)))
 		w.Header().Set("X-WP-TotalPages", strconv.Itoa(pages))
 	}
-	fmt.Fprint(w, "[", strings.Join(bodies[min((page-1)*per, len(bodies)):min(page*per, len(bodies))], ",\n"), "]")
+	fmt.Fprint(w, "[", strings.Join(bodies[min((page-1)*per, len(bodies)):min(page*per, len(bodies))], ",\n"),
+		"]")
 }
 
 func (s *server) webhooks(w http.ResponseWriter, r *http.Request, id int) {
@@ -195,29 +204,43 @@ func open(t *testing.T, client *outbound.Client) *providertest.Subject {
 	return subject
 }
 
-func openServer(t *testing.T, client *outbound.Client) (*providertest.Subject, *server, *providertest.Front) {
+func openServer(
+	t *testing.T, client *outbound.Client,
+) (*providertest.Subject, *server, *providertest.FaultProxy) {
 	t.Helper()
 	s := newServer()
-	front := providertest.NewFront(t, s)
-	adapter, err := New(Config{HTTP: client, BaseURL: front.URL + "/{store}/wp-json/wc/v3"})
+	proxy := providertest.NewFaultProxy(t, s)
+	adapter, err := New(Config{HTTP: client, BaseURL: proxy.URL + "/{store}/wp-json/wc/v3"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := provider.Store{ConnectionID: "con_1", ExternalStoreID: "shop.example.org", Credential: providertest.Token, Profile: provider.Profile{Language: "en-US", Currency: "USD"}}
-	other := store
+	shop := provider.Shop{ConnectionID: "con_1", ExternalStoreID: "shop.example.org",
+		Credential: providertest.Token, Profile: provider.Profile{Language: "en-US", Currency: "USD"}}
+	other := shop
 	other.ConnectionID, other.ExternalStoreID = "con_2", "other.example.org"
 	return &providertest.Subject{
-		Adapter: adapter, Store: store, Other: other, Shop: s, Trouble: front.Trouble, Sign: sign,
-		Notice: func(kind provider.Kind, id string) (string, []byte) {
+		Adapter: adapter, Shop: shop, OtherShop: other, Data: s, SetFault: proxy.SetFault, Sign: sign,
+		OtherTopics: []string{"product.restored", "order.restored"},
+		Listing: func(elements string) string {
+			return "[" + elements + "]"
+		},
+		Webhook: func(kind provider.EventKind, id string) (string, []byte) {
 			if kind == provider.Deleted {
 				return "product.deleted", fmt.Appendf(nil, `{"id":%s}`, id)
 			}
-			return "product.updated", fmt.Appendf(nil, `{"id":%s,"name":"x","permalink":"https://shop.example.org/x","catalog_visibility":"visible"}`, id)
+			return "product.updated",
+				fmt.Appendf(nil, `{"id":%s,"name":"x","permalink":"https://shop.example.org/x",`+
+					`"catalog_visibility":"visible"}`, id)
 		},
-	}, s, front
+	}, s, proxy
 }
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	providertest.Conformance(t, open)
+}
+
+// TestHostilePages is not parallel: it measures what the process allocates.
+func TestHostilePages(t *testing.T) {
+	providertest.HostilePages(t, open)
 }

@@ -9,16 +9,17 @@ import (
 	"storefront.internal/shared/catalog"
 )
 
-// Topics implements provider.Adapter. Nothing tells of categories.
-func (*Adapter) Topics() []string {
-	return []string{"product.created", "product.updated", "product.deleted", "order.created", "order.updated", "order.deleted"}
+// WebhookTopics implements provider.Adapter. No topic tells of categories.
+func (*Adapter) WebhookTopics() []string {
+	return []string{"product.created", "product.updated", "product.deleted", "order.created", "order.updated",
+		"order.deleted"}
 }
 
-// Topic implements provider.Adapter. The body is the resource and does not say of which kind; of a deletion it is the id
-// alone. So without a hint the shape decides, where it can.
-func (a *Adapter) Topic(hint string, body []byte) (provider.Topic, error) {
-	if a.Ping(body) {
-		return provider.Topic{Kind: provider.Ping}, nil
+// ParseWebhook implements provider.Adapter. The body is the entity without its type, or only its id after a
+// deletion. Without a hint the members tell the type, where they can.
+func (a *Adapter) ParseWebhook(hint string, body []byte) (provider.WebhookEvent, error) {
+	if a.IsPing(body) {
+		return provider.WebhookEvent{Kind: provider.Ping}, nil
 	}
 	var n struct {
 		ID         payload.ID   `json:"id"`
@@ -28,28 +29,28 @@ func (a *Adapter) Topic(hint string, body []byte) (provider.Topic, error) {
 		Permalink  payload.Text `json:"permalink"`
 		OrderKey   payload.Text `json:"order_key"`
 	}
-	if err := remote.Shape(payload.Decode(body, &n)); err != nil {
-		return provider.Topic{}, &provider.Malformed{Reason: "notification"}
+	if err := remote.DecodeError(payload.Decode(body, &n)); err != nil {
+		return provider.WebhookEvent{}, &provider.Malformed{Reason: "webhook body"}
 	}
 	subject, event, _ := strings.Cut(strings.ToLower(strings.TrimSpace(hint)), ".")
-	t := provider.Topic{Kind: provider.Changed, ExternalID: string(n.ID)}
+	t := provider.WebhookEvent{Kind: provider.Changed, ExternalID: string(n.ID)}
 	switch {
 	case subject == "product", subject == "" && (n.Visibility != "" || n.Permalink != ""):
 		t.Entity = catalog.Product
 	case subject == "order", subject == "" && n.OrderKey != "":
 		t.Entity = catalog.Order
 	case subject == "":
-		return provider.Topic{Kind: provider.Unclear}, nil
+		return provider.WebhookEvent{Kind: provider.Unspecified}, nil
 	default:
-		return provider.Topic{Kind: provider.Ignored}, nil
+		return provider.WebhookEvent{Kind: provider.Ignored}, nil
 	}
-	if !n.ID.Some() {
-		return provider.Topic{Kind: provider.Unclear}, nil
+	if !n.ID.IsSet() {
+		return provider.WebhookEvent{Kind: provider.Unspecified}, nil
 	}
 	if event == "deleted" {
 		t.Kind = provider.Deleted
 	}
-	if t.Entity == catalog.Product && n.Type == "variation" && n.Parent.Some() {
+	if t.Entity == catalog.Product && n.Type == "variation" && n.Parent.IsSet() {
 		t.Kind, t.ExternalID = provider.Changed, string(n.Parent) // a variation is part of its product
 	}
 	return t, nil

@@ -1,0 +1,128 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+
+	"storefront.internal/control/internal/installation"
+	"storefront.internal/control/internal/observation"
+	"storefront.internal/shared/catalog"
+	"storefront.internal/shared/ident"
+)
+
+// Inserter enqueues jobs, each in the transaction that causes it.
+type Inserter struct{ client *river.Client[pgx.Tx] }
+
+// NewInserter returns an Inserter; it runs no job.
+func NewInserter(pool *pgxpool.Pool, logger *slog.Logger) (*Inserter, error) {
+	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{Schema: Schema, Logger: quiet(logger)})
+	if err != nil {
+		return nil, fmt.Errorf("job inserter: %w", err)
+	}
+	return &Inserter{client: client}, nil
+}
+
+func (i *Inserter) insert(ctx context.Context, tx pgx.Tx, all ...river.JobArgs) error {
+	if len(all) == 0 {
+		return nil
+	}
+	params := make([]river.InsertManyParams, 0, len(all))
+	for _, args := range all {
+		params = append(params, river.InsertManyParams{Args: args})
+	}
+	if _, err := i.client.InsertManyTx(ctx, tx, params); err != nil {
+		return fmt.Errorf("enqueue %s: %w", all[0].Kind(), err)
+	}
+	return nil
+}
+
+// EnqueueKeyPush enqueues the push of a key to Redis.
+func (i *Inserter) EnqueueKeyPush(ctx context.Context, tx pgx.Tx, k ident.KeyID) error {
+	return i.insert(ctx, tx, keyPush{k})
+}
+
+// itemsPerPush is how many items one job pushes.
+const itemsPerPush = 500
+
+// EnqueueItemPush enqueues the push of items to Redis.
+func (i *Inserter) EnqueueItemPush(ctx context.Context, tx pgx.Tx, c ident.ConnectionID,
+	items []ident.ItemID) error {
+	var all []river.JobArgs
+	for some := range slices.Chunk(items, itemsPerPush) {
+		all = append(all, itemPush{c, some})
+	}
+	return i.insert(ctx, tx, all...)
+}
+
+// EnqueueRecompose enqueues new bodies for the items of changed categories.
+func (i *Inserter) EnqueueRecompose(ctx context.Context, tx pgx.Tx, c ident.ConnectionID,
+	nodes []catalog.TaxonomyID) error {
+	return i.insert(ctx, tx, recompose{c, nodes})
+}
+
+// EnqueueRefresh enqueues the fetch of an entity. The transaction has marked the entity and holds its row.
+func (i *Inserter) EnqueueRefresh(ctx context.Context, tx pgx.Tx, c ident.ConnectionID,
+	key observation.Key) error {
+	return i.insert(ctx, tx, refresh{c, key.Entity, key.ExternalID})
+}
+
+// EnqueueShopCheck enqueues the check of shops. uninstalled says that the provider told of an uninstallation.
+func (i *Inserter) EnqueueShopCheck(ctx context.Context, tx pgx.Tx, uninstalled bool,
+	shops ...ident.ConnectionID) error {
+	all := make([]river.JobArgs, 0, len(shops))
+	for _, c := range shops {
+		all = append(all, shopCheck{c, uninstalled})
+	}
+	return i.insert(ctx, tx, all...)
+}
+
+// EnqueueCatchUp enqueues the catch-up of shops.
+func (i *Inserter) EnqueueCatchUp(ctx context.Context, tx pgx.Tx, shops ...ident.ConnectionID) error {
+	all := make([]river.JobArgs, 0, len(shops))
+	for _, c := range shops {
+		all = append(all, catchUp{c})
+	}
+	return i.insert(ctx, tx, all...)
+}
+
+// EnqueueBootstrap enqueues the work of bootstrap runs; a run that has its job gets no other.
+func (i *Inserter) EnqueueBootstrap(ctx context.Context, tx pgx.Tx, runs ...ident.RunID) error {
+	all := make([]river.JobArgs, 0, len(runs))
+	for _, id := range runs {
+		all = append(all, bootstrapRun{id})
+	}
+	return i.insert(ctx, tx, all...)
+}
+
+// EnqueuePrivacyRequest enqueues the execution of a privacy request.
+func (i *Inserter) EnqueuePrivacyRequest(ctx context.Context, tx pgx.Tx, id ident.WebhookEventID) error {
+	return i.insert(ctx, tx, privacyRequest{id})
+}
+
+// EnqueueInstallations enqueues sagas; a saga that has its job gets no other, and the job keeps its time.
+func (i *Inserter) EnqueueInstallations(ctx context.Context, tx pgx.Tx, sagas ...installation.Ref) error {
+	all := make([]river.JobArgs, 0, len(sagas))
+	for _, s := range sagas {
+		all = append(all, installationSaga{s.ID, s.Epoch})
+	}
+	return i.insert(ctx, tx, all...)
+}
+
+// WakeInstallation makes the job of a saga due now; a saga without a job gets one.
+func (i *Inserter) WakeInstallation(ctx context.Context, tx pgx.Tx, s installation.Ref) error {
+	inserted, err := i.client.InsertTx(ctx, tx, installationSaga{s.ID, s.Epoch}, nil)
+	if err == nil && inserted.UniqueSkippedAsDuplicate {
+		_, err = i.client.JobRetryTx(ctx, tx, inserted.Job.ID)
+	}
+	if err != nil {
+		return fmt.Errorf("wake installation: %w", err)
+	}
+	return nil
+}

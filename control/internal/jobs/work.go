@@ -1,0 +1,215 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"storefront.internal/control/internal/bootstrap"
+	"storefront.internal/control/internal/ingest"
+	"storefront.internal/control/internal/installation"
+	"storefront.internal/control/internal/observation"
+	"storefront.internal/control/internal/privacy"
+	"storefront.internal/control/internal/seal"
+	"storefront.internal/control/internal/shop"
+	"storefront.internal/shared/catalog"
+	"storefront.internal/shared/fault"
+	"storefront.internal/shared/ident"
+)
+
+// The use cases that jobs call and that have more than one implementation, or lie in package postgres. Each
+// may be called at any time and repeatedly.
+type (
+	// KeyPusher writes the state of a key to Redis.
+	KeyPusher interface {
+		Push(ctx context.Context, k ident.KeyID) error
+	}
+
+	// ItemPusher writes the state of items to Redis.
+	ItemPusher interface {
+		Push(ctx context.Context, c ident.ConnectionID, items []ident.ItemID) error
+	}
+
+	// Recomposer gives the items of changed categories new bodies.
+	Recomposer interface {
+		Recompose(ctx context.Context, c ident.ConnectionID, nodes []catalog.TaxonomyID) error
+	}
+
+	// BootstrapScheduler enqueues work for bootstrap runs and shops.
+	BootstrapScheduler interface {
+		// RequeueRuns gives each unfinished run that has no job one.
+		RequeueRuns(ctx context.Context) error
+		// RequestCatchUps enqueues the catch-up of every shop, or a run where the last one is older than
+		// reload.
+		RequestCatchUps(ctx context.Context, reload time.Duration) error
+	}
+
+	// SagaScheduler gives each unfinished installation that has no job one.
+	SagaScheduler interface {
+		RequeueInstallations(ctx context.Context) error
+	}
+)
+
+// A job whose process died is given to another worker when its timeout has passed, but not before
+// rescueAfter.
+const (
+	rescueAfter      = time.Minute
+	sagaTimeout      = time.Minute // bounds one call to a provider and more; what is done stays done
+	bootstrapTimeout = 2 * time.Minute
+	longTimeout      = 4 * time.Minute // of work that takes many steps
+)
+
+// How often periodic jobs run. Requeueing finds work without a job: after an update, or when an operator
+// deleted the job.
+const (
+	upkeepEvery  = time.Hour
+	requeueEvery = 5 * time.Minute
+	sweepEvery   = 5 * time.Minute
+	resealEvery  = 10 * time.Minute
+)
+
+// InstallWork is what installations and sealed secrets need.
+type InstallWork struct {
+	Runner    *installation.Runner
+	Scheduler SagaScheduler
+	Sweeper   *installation.Sweeper
+	Seals     *seal.Resealer
+}
+
+// addWorkers adds no worker for a nil InstallWork.
+func (w *InstallWork) addWorkers(all *river.Workers) error {
+	if w == nil {
+		return nil
+	}
+	return errors.Join(
+		addWorker(all, sagaTimeout, func(ctx context.Context, a installationSaga) error {
+			snooze, err := w.Runner.Run(ctx, installation.Ref{ID: a.InstallationID, Epoch: a.Epoch})
+			if err == nil && snooze > 0 {
+				return river.JobSnooze(snooze)
+			}
+			return err
+		}),
+		addWorker(all, 0, func(ctx context.Context, _ requeueInstallations) error {
+			return w.Scheduler.RequeueInstallations(ctx)
+		}),
+		addWorker(all, longTimeout, func(ctx context.Context,
+			_ subscriptionSweep) error {
+			return w.Sweeper.Sweep(ctx)
+		}),
+		addWorker(all, longTimeout, func(ctx context.Context,
+			_ secretReseal) error {
+			return w.Seals.Reseal(ctx)
+		}),
+	)
+}
+
+func (w *InstallWork) periodic() []*river.PeriodicJob {
+	if w == nil {
+		return nil
+	}
+	return []*river.PeriodicJob{
+		every(requeueEvery, requeueInstallations{}, true), every(sweepEvery, subscriptionSweep{}, true),
+		every(resealEvery, secretReseal{}, true),
+	}
+}
+
+// ShopWork is what is done for shops of providers.
+type ShopWork struct {
+	Refresher  *ingest.Service
+	Checker    *shop.Checker
+	Bootstraps *bootstrap.Runner
+	Scheduler  BootstrapScheduler
+	Privacy    *privacy.Service
+
+	CatchUpEvery time.Duration // time between two catch-ups of a shop
+	ReloadEvery  time.Duration // greatest age of the last bootstrap run of a shop
+}
+
+// addWorkers adds no worker for a nil ShopWork.
+func (w *ShopWork) addWorkers(all *river.Workers) error {
+	if w == nil {
+		return nil
+	}
+	return errors.Join(
+		addWorker(all, 0, func(ctx context.Context, a refresh) error {
+			return toRiverResult(w.Refresher.Refresh(ctx, a.ConnectionID,
+				observation.Key{Entity: a.Entity, ExternalID: a.ExternalID}))
+		}),
+		addWorker(all, 0, func(ctx context.Context, a shopCheck) error {
+			return toRiverResult(w.Checker.Check(ctx, a.ConnectionID, a.Uninstalled))
+		}),
+		addWorker(all, bootstrapTimeout, func(ctx context.Context, a bootstrapRun) error {
+			return toRiverResult(w.Bootstraps.Run(ctx, a.RunID))
+		}),
+		addWorker(all, longTimeout, func(ctx context.Context, a catchUp) error {
+			return toRiverResult(w.Bootstraps.CatchUp(ctx, a.ConnectionID))
+		}),
+		addWorker(all, longTimeout, func(ctx context.Context,
+			a privacyRequest) error {
+			return w.Privacy.Execute(ctx, a.RequestID)
+		}),
+		addWorker(all, 0, func(ctx context.Context,
+			_ requeueBootstraps) error {
+			return w.Scheduler.RequeueRuns(ctx)
+		}),
+		addWorker(all, 0, func(ctx context.Context, _ requeueCatchUps) error {
+			return w.Scheduler.RequestCatchUps(ctx, w.ReloadEvery)
+		}),
+	)
+}
+
+func (w *ShopWork) periodic() []*river.PeriodicJob {
+	if w == nil {
+		return nil
+	}
+	return []*river.PeriodicJob{every(requeueEvery, requeueBootstraps{}, true),
+		every(w.CatchUpEvery, requeueCatchUps{}, false)}
+}
+
+func every(interval time.Duration, args river.JobArgs, onStart bool) *river.PeriodicJob {
+	return river.NewPeriodicJob(river.PeriodicInterval(interval),
+		func() (river.JobArgs, *river.InsertOpts) {
+			return args,
+				nil
+		}, &river.PeriodicJobOpts{RunOnStart: onStart})
+}
+
+// pushKey cancels the job of a key that does not exist.
+func (c *Config) pushKey(ctx context.Context, a keyPush) error {
+	err := c.Keys.Push(ctx, a.KeyID)
+	if fault.Is(err, fault.NotFound) {
+		return river.JobCancel(err)
+	}
+	return err
+}
+
+// Archive is the partitioned archive of observations and webhook events.
+type Archive interface {
+	// EnsurePartitions creates the partitions of the coming days and returns how many whole days ahead exist.
+	EnsurePartitions(ctx context.Context, days int) (int, error)
+	// DropPartitions drops the days before the given one and returns how many it dropped.
+	DropPartitions(ctx context.Context, before time.Time) (int, error)
+}
+
+// daysAhead is for how many days partitions are created in advance.
+const daysAhead = 7
+
+func (c *Config) maintainArchive(ctx context.Context, _ archiveUpkeep) error {
+	ahead, err := c.Archive.EnsurePartitions(ctx, daysAhead)
+	if err != nil {
+		return err
+	}
+	if ahead < daysAhead {
+		c.Logger.Warn("the archive lacks partitions of coming days", "days_ahead", ahead)
+	}
+	if c.Retention == 0 {
+		return nil
+	}
+	dropped, err := c.Archive.DropPartitions(ctx, time.Now().Add(-c.Retention))
+	if dropped > 0 {
+		c.Logger.Info("old partitions of the archive were dropped", "days", dropped)
+	}
+	return err
+}

@@ -1,0 +1,61 @@
+package httpapi
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"storefront.internal/edge/internal/deadline"
+	"storefront.internal/edge/internal/ratelimit"
+	"storefront.internal/shared/fault"
+	"storefront.internal/shared/ident"
+	"storefront.internal/shared/storekey"
+	"storefront.internal/shared/tracing"
+)
+
+// requestContext is one request and its answer while the handler runs. It holds fasthttp's context and slices
+// of its buffers, so it must not outlive the handler.
+type requestContext struct {
+	ctx       *fasthttp.RequestCtx
+	callCtx   *deadline.Context
+	began     time.Time
+	requestID string
+	trace     string // the traceparent as sent, when it is valid; that of the span when the request is traced
+	span      tracing.Span
+
+	query   []byte
+	headers headers
+	route   *Route
+	pathID  string // the identifier in the path
+	unread  bool   // the body was not read: it is too large, the header rules it out, or the budget is spent
+
+	client        netip.Addr
+	grant         storekey.Grant
+	subject       ratelimit.Subject
+	limits        ratelimit.Verdict
+	limitsChecked bool // limits is set
+
+	code  fault.Code // of the problem that was answered
+	cause error      // of the problem, for the log
+}
+
+// operation is the metric label of the request.
+func (rc *requestContext) operation() string {
+	switch {
+	case rc.route != nil:
+		return rc.route.Operation
+	case rc.ctx.IsOptions():
+		return "preflight"
+	default:
+		return "unknown"
+	}
+}
+
+// newRequestID returns the X-Request-Id of the request when it is well-formed, and else a new one.
+func newRequestID(h *fasthttp.RequestHeader, now time.Time) string {
+	if id, ok := ident.RequestID(string(h.Peek("X-Request-Id"))); ok {
+		return id
+	}
+	return ident.Mint("req", now)
+}

@@ -1,9 +1,0 @@
-package consume
-
-import (
-	"testing"
-
-	"storefront.internal/shared/testkit"
-)
-
-func TestMain(m *testing.M) { testkit.Main(m) }

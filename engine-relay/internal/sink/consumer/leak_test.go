@@ -1,0 +1,9 @@
+package consumer
+
+import (
+	"testing"
+
+	"storefront.internal/shared/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }

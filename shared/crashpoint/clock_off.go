@@ -1,8 +1,0 @@
-//go:build !chaos
-
-package crashpoint
-
-import "time"
-
-// Now is the time.
-func Now() time.Time { return time.Now() }

@@ -1,0 +1,22 @@
+-- What is quarantined leaves the quarantine when its entity is accepted. While the index is built, writers of
+-- observations wait.
+
+-- +goose Up
+
+-- Of the last observation of an entity that is in the quarantine: its id and the digest of its bytes ('' when there
+-- is none); quarantined_revision is the greatest revision there. An entity that was only quarantined is a row of
+-- revision 0. What the release before quarantines beside this one has no mark, and leaves by replay_quarantined.
+ALTER TABLE control.entities
+    ADD COLUMN quarantined_id       text COLLATE "C" NOT NULL DEFAULT '',
+    ADD COLUMN quarantined_digest   text             NOT NULL DEFAULT '',
+    ADD COLUMN quarantined_revision bigint           NOT NULL DEFAULT 0;
+GRANT UPDATE (quarantined_id, quarantined_digest, quarantined_revision) ON control.entities TO storefront_control;
+CREATE INDEX observations_quarantined_entity ON control.observations (connection_id, entity, external_id)
+    WHERE state = 'quarantined';
+INSERT INTO control.entities AS e (connection_id, entity, external_id, quarantined_id, quarantined_revision)
+SELECT connection_id, entity, external_id, max(observation_id), max(revision)
+FROM control.observations
+WHERE state = 'quarantined' AND external_id <> ''
+GROUP BY connection_id, entity, external_id
+ON CONFLICT (connection_id, entity, external_id) DO UPDATE
+SET quarantined_id = excluded.quarantined_id, quarantined_revision = excluded.quarantined_revision;
