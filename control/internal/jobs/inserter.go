@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
 
 	"storefront.internal/control/internal/installation"
 	"storefront.internal/control/internal/observation"
@@ -110,19 +111,33 @@ func (i *Inserter) EnqueuePrivacyRequest(ctx context.Context, tx pgx.Tx, id iden
 func (i *Inserter) EnqueueInstallations(ctx context.Context, tx pgx.Tx, sagas ...installation.Ref) error {
 	all := make([]river.JobArgs, 0, len(sagas))
 	for _, s := range sagas {
-		all = append(all, installationSaga{s.ID, s.Epoch})
+		all = append(all, installationSaga{InstallationID: s.ID, Epoch: s.Epoch})
 	}
 	return i.insert(ctx, tx, all...)
 }
 
-// WakeInstallation makes the job of a saga due now; a saga without a job gets one.
+// WakeInstallation makes the job of a saga due now; a saga without a job gets one. A job that runs may have
+// made its last step already and be about to sleep: a second job runs once, whatever the first one does.
 func (i *Inserter) WakeInstallation(ctx context.Context, tx pgx.Tx, s installation.Ref) error {
-	inserted, err := i.client.InsertTx(ctx, tx, installationSaga{s.ID, s.Epoch}, nil)
-	if err == nil && inserted.UniqueSkippedAsDuplicate {
-		_, err = i.client.JobRetryTx(ctx, tx, inserted.Job.ID)
+	job, err := i.retrySaga(ctx, tx, installationSaga{InstallationID: s.ID, Epoch: s.Epoch})
+	if err == nil && job.State == rivertype.JobStateRunning {
+		_, err = i.retrySaga(ctx, tx, installationSaga{InstallationID: s.ID, Epoch: s.Epoch,
+			BesideAttempt: job.Attempt})
 	}
 	if err != nil {
 		return fmt.Errorf("wake installation: %w", err)
 	}
 	return nil
+}
+
+// retrySaga inserts a job or, where it exists, makes it due now, which changes nothing if it runs.
+func (i *Inserter) retrySaga(ctx context.Context, tx pgx.Tx, a installationSaga) (*rivertype.JobRow, error) {
+	inserted, err := i.client.InsertTx(ctx, tx, a, nil)
+	if err != nil {
+		return nil, err
+	}
+	if inserted.UniqueSkippedAsDuplicate {
+		return i.client.JobRetryTx(ctx, tx, inserted.Job.ID)
+	}
+	return inserted.Job, nil
 }

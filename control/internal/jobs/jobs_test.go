@@ -13,6 +13,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 	"go.uber.org/goleak"
 
+	"storefront.internal/control/internal/installation"
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/ident"
 	"storefront.internal/shared/pg"
@@ -119,6 +120,52 @@ func TestJobsRunUnderControlsRole(t *testing.T) {
 	if current, want, err := Version(t.Context(), pool); err != nil || current != want || want == 0 {
 		t.Errorf("version %d of %d, %v", current, want, err)
 	}
+}
+
+// A wake-up that arrives between the last step of a job and its sleep is not lost: another job runs.
+func TestAWakeUpIsNotLostWhileTheSagaRuns(t *testing.T) {
+	t.Parallel()
+	pool := testkit.Pool(t, testkit.PostgresAs(t, testkit.PostgresWith(t, "river0510", Migrate),
+		"storefront_control"))
+	inserter, err := NewInserter(pool, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	saga := installation.Ref{ID: "ins_1", Epoch: 3}
+	inTx := func(do func(tx pgx.Tx) error) {
+		t.Helper()
+		if err := pg.InTx(t.Context(), pool, do); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wake := func(tx pgx.Tx) error { return inserter.WakeInstallation(t.Context(), tx, saga) }
+	jobs := func(want string) {
+		t.Helper()
+		const states = `SELECT coalesce(string_agg(state::text || CASE WHEN scheduled_at > now() THEN ' later' ELSE '' END,
+			', ' ORDER BY id), '') FROM control.river_job`
+		var got string
+		if err := pool.QueryRow(t.Context(), states).Scan(&got); err != nil || got != want {
+			t.Errorf("jobs: %q %v, want %q", got, err, want)
+		}
+	}
+	set := func(state, at string) {
+		inTx(func(tx pgx.Tx) error {
+			_, err := tx.Exec(t.Context(), "UPDATE control.river_job SET attempt = 1, state = '"+state+
+				"', scheduled_at = now() + '"+at+"'::interval")
+			return err
+		})
+	}
+
+	inTx(wake)
+	jobs("available")
+	set("scheduled", "1 hour")
+	jobs("scheduled later")
+	inTx(wake)
+	jobs("available")
+	set("running", "-1 second")
+	inTx(wake)
+	inTx(wake)
+	jobs("running, available")
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

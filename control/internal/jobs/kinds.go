@@ -125,10 +125,11 @@ func (privacyRequest) InsertOpts() river.InsertOpts {
 }
 
 // installationSaga advances an installation. It is the only timer of a saga: it snoozes until the next
-// attempt is due.
+// attempt is due. A job with BesideAttempt runs once beside that attempt of the saga's job and sets no timer.
 type installationSaga struct {
 	InstallationID ident.InstallationID `json:"installation_id"`
 	Epoch          int                  `json:"epoch"`
+	BesideAttempt  int                  `json:"beside_attempt,omitempty"`
 }
 
 func (installationSaga) Kind() string { return "installation_saga" }

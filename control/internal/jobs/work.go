@@ -86,7 +86,7 @@ func (w *InstallWork) addWorkers(all *river.Workers) error {
 	return errors.Join(
 		addWorker(all, sagaTimeout, func(ctx context.Context, a installationSaga) error {
 			snooze, err := w.Runner.Run(ctx, installation.Ref{ID: a.InstallationID, Epoch: a.Epoch})
-			if err == nil && snooze > 0 {
+			if err == nil && snooze > 0 && a.BesideAttempt == 0 {
 				return river.JobSnooze(snooze)
 			}
 			return err
