@@ -81,6 +81,7 @@ type parts struct {
 	eraser   *erase.Eraser
 	worker   *deliver.Worker
 	sink     *sink.Writer
+	replayer *sink.Replayer
 	consumer *consumer.Consumer
 	stream   *stream.Consumer
 	lag      *stream.Lag
@@ -121,6 +122,8 @@ func (a *App) wire(registry prometheus.Registerer) parts {
 	}
 	p.sink = sink.New(writer)
 	signals, decisions := cfg.topics()
+	p.replayer = sink.NewReplayer(sink.ReplayerConfig{Store: store, Writer: p.sink, Decisions: decisions,
+		Logger: logger})
 	p.consumer = consumer.New(consumer.Config{
 		Writer: p.sink, Logger: logger, Registerer: registry, Decisions: decisions, Workers: cfg.SinkWorkers,
 		BatchSize: cfg.SinkBatch, Linger: sinkLinger, Grace: sinkGrace,

@@ -29,11 +29,22 @@ func (a *App) Run(ctx context.Context) error {
 	g.AddLoop("erasures", a.parts.eraser.Run)
 	g.AddLoop("delivery", a.parts.worker.Run)
 	g.AddLoop("sink", a.consume)
+	g.AddLoop("replays", a.replay)
 	g.Add("drain", nil, func(context.Context) error {
 		a.admin.SetDraining()
 		return nil
 	})
 	return g.Run(ctx)
+}
+
+// replay stores parked records once the partitions of the tables exist.
+func (a *App) replay(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-a.parts.upkeep.Ready():
+	}
+	return a.parts.replayer.Run(ctx)
 }
 
 // consume reads the topics once the partitions of the tables exist. A lost offset stops only this: delivery

@@ -20,7 +20,7 @@ func TestTheRelaysRoleOwnsNothing(t *testing.T) {
 		`SELECT ip FROM relay.audit`, `UPDATE relay.audit SET ip = ''`, `DELETE FROM relay.audit`,
 		`UPDATE relay.decisions SET items = '[]'`, `DELETE FROM relay.decisions`,
 		`DELETE FROM relay.cart_lines`, `UPDATE relay.cart_lines SET item_id = 'x'`,
-		`DELETE FROM relay.parked`, `UPDATE relay.parked SET reason = ''`, `DELETE FROM relay.erasures`, `UPDATE relay.erasures SET digest = gen_random_uuid()`,
+		`DELETE FROM relay.parked`, `UPDATE relay.parked SET topic = ''`, `DELETE FROM relay.erasures`, `UPDATE relay.erasures SET digest = gen_random_uuid()`,
 		`CREATE TABLE relay.mine (a int)`, `DROP TABLE relay.signals_default`, `CREATE TABLE public.mine (a int)`,
 		`SELECT sealed_secret FROM control.api_keys`, `INSERT INTO control.key_version (version) VALUES (1)`,
 	} {

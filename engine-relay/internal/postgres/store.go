@@ -65,23 +65,3 @@ func uuidOf(b [16]byte) pgtype.UUID { return pgtype.UUID{Bytes: b, Valid: true} 
 func (t *tx) Enqueue(ctx context.Context, entries []deliveries.Entry) error {
 	return deliveries.Enqueue(ctx, t.Tx, entries)
 }
-
-const park = `
-INSERT INTO relay.parked (topic, topic_partition, record_offset, signal_index, connection_id, signal_id,
-    reason, sqlstate, bytes)
-VALUES ($1, $2, $3, $4, nullif($5, ''), nullif($6, ''), $7, $8, $9)
-ON CONFLICT ON CONSTRAINT parked_once DO NOTHING`
-
-// Park stores the same bytes of the same record once.
-func (t *tx) Park(ctx context.Context, parked []sink.Parked) error {
-	batch := &pgx.Batch{}
-	for i := range parked {
-		p := &parked[i]
-		batch.Queue(park, p.Topic, p.Partition, p.Offset, p.Index, p.ConnectionID, p.SignalID,
-			p.Reason, p.SQLState, append([]byte{}, p.Bytes...)) // a record without a value is not NULL
-	}
-	if err := t.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("park %d records: %w", len(parked), err)
-	}
-	return nil
-}

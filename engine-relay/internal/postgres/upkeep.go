@@ -33,7 +33,8 @@ func (s *Store) DefaultPartitionRows(ctx context.Context) (int, error) {
 // Parked implements upkeep.Store. It counts up to 10,000 records.
 func (s *Store) Parked(ctx context.Context) (int, error) {
 	return s.count(ctx, "count parked records",
-		`SELECT count(*) FROM (SELECT parked_id FROM relay.parked LIMIT 10000) AS p`)
+		`SELECT count(*) FROM (
+			SELECT FROM relay.parked WHERE replayed_at IS NULL AND dropped_at IS NULL LIMIT 10000) AS p`)
 }
 
 func (s *Store) count(ctx context.Context, what, sql string, args ...any) (n int, err error) {

@@ -39,10 +39,7 @@ func (b *batchTx) apply(ctx context.Context, tx Tx) (outcome, error) {
 			return out, err
 		}
 	}
-	if len(b.parked) > 0 {
-		return out, tx.Park(ctx, b.parked)
-	}
-	return out, nil
+	return out, b.savePark(ctx, tx)
 }
 
 // save stores signals that were new to the ledger.

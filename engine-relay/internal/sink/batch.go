@@ -156,7 +156,8 @@ type batchTx struct {
 	decisions []*pendingDecision
 	signals   []*pendingSignal
 	parked    []Parked
-	repeated  int // signals left out because the batch has them twice
+	repeated  int     // signals left out because the batch has them twice
+	replay    *Replay // the parked record that the batch is made of; nil for records from Kafka
 }
 
 func (b *Batch) transaction() batchTx {

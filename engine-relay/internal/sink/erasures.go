@@ -173,7 +173,7 @@ func (b *batchTx) applyErasures(ctx context.Context, tx Tx) (*batchTx, error) {
 }
 
 func (b *batchTx) redacted(e Erasures) (*batchTx, []VisitorErasure) {
-	out := &batchTx{parked: slices.Clone(b.parked), repeated: b.repeated}
+	out := &batchTx{parked: slices.Clone(b.parked), repeated: b.repeated, replay: b.replay}
 	for i := range out.parked {
 		out.parked[i].Bytes, _ = e.RedactBytes(out.parked[i].Bytes)
 	}

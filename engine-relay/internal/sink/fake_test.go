@@ -3,6 +3,7 @@ package sink
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -26,6 +27,8 @@ type memory struct {
 	enqueued [][]byte
 	erased   Erasures
 	forget   []VisitorErasure
+	replayed []int64
+	failed   []string
 	commits  int
 	// refuse is asked with the signals of a transaction, before anything is written.
 	refuse func(signals []ident.SignalID) error
@@ -125,6 +128,16 @@ func (t *memoryTx) Enqueue(_ context.Context, entries []deliveries.Entry) error 
 
 func (t *memoryTx) Park(_ context.Context, parked []Parked) error {
 	t.parked = append(slices.Clip(t.parked), parked...)
+	return nil
+}
+
+func (t *memoryTx) CompleteReplay(_ context.Context, id int64) error {
+	t.replayed = append(slices.Clip(t.replayed), id)
+	return nil
+}
+
+func (t *memoryTx) FailReplay(_ context.Context, id int64, reason, state string) error {
+	t.failed = append(slices.Clip(t.failed), fmt.Sprintf("%d %s %s", id, reason, state))
 	return nil
 }
 

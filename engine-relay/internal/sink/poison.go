@@ -84,6 +84,7 @@ func (w *Writer) writeHalves(ctx context.Context, b batchTx, cause error) error 
 		return cause
 	}
 	halves[0].parked, halves[0].repeated = b.parked, b.repeated
+	halves[len(halves)-1].replay = b.replay
 	for _, half := range halves {
 		if err := w.write(ctx, half); err != nil {
 			return err
@@ -138,7 +139,7 @@ func (b batchTx) middle() int {
 }
 
 func (b batchTx) without(refused map[element]string) batchTx {
-	rest := batchTx{parked: b.parked[:len(b.parked):len(b.parked)], repeated: b.repeated}
+	rest := batchTx{parked: b.parked[:len(b.parked):len(b.parked)], repeated: b.repeated, replay: b.replay}
 	for _, d := range b.decisions {
 		if _, out := refused[d]; !out {
 			rest.decisions = append(rest.decisions, d)

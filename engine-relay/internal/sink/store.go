@@ -38,6 +38,9 @@ type Tx interface {
 	Lines(ctx context.Context, keys []LineKey) ([]*cart.Line, error)
 	SaveLines(ctx context.Context, keys []LineKey, lines []*cart.Line) error
 	Enqueue(ctx context.Context, entries []deliveries.Entry) error
+	// CompleteReplay says that a parked record is stored. FailReplay says that it is refused again.
+	CompleteReplay(ctx context.Context, parkedID int64) error
+	FailReplay(ctx context.Context, parkedID int64, reason, sqlState string) error
 	Park(ctx context.Context, parked []Parked) error
 }
 
