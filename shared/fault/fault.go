@@ -29,6 +29,7 @@ const (
 	BootstrapRunning              Code = "bootstrap_running"
 	StoreConnected                Code = "store_connected"
 	NotBlocked                    Code = "not_blocked"
+	AlreadyReplayed               Code = "already_replayed"
 	PrincipalOff                  Code = "principal_off"
 	UnknownScope                  Code = "unknown_scope"
 	UnknownResource               Code = "unknown_resource"

@@ -34,6 +34,7 @@ func Entries() []Entry {
 		{fault.BootstrapRunning, 409, "A bootstrap is running"},
 		{fault.StoreConnected, 409, "Store is already connected"},
 		{fault.NotBlocked, 409, "Delivery is not blocked"},
+		{fault.AlreadyReplayed, 409, "Record is already replayed"},
 		{fault.PrincipalOff, 409, "Principal is switched off"},
 		{fault.PayloadTooLarge, 413, "Payload too large"},
 		{fault.ObservationBatchLimitExceeded, 413, "Observation batch limit exceeded"},

@@ -100,6 +100,7 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 		Observations:  observation.New(catalog, archive, metrics.observations, time.Now),
 		Erasures:      postgres.NewPrivacy(pool),
 		Queue:         postgres.NewQueue(deliveries.NewStore(pool)),
+		Parked:        postgres.NewParked(pool),
 		Problems:      problem.New(cfg.ErrorsBase),
 		Metrics:       metrics.http,
 		Tracing:       tracer,

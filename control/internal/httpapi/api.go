@@ -85,6 +85,7 @@ type Config struct {
 	Observations  Observations
 	Erasures      Erasures
 	Queue         Queue
+	Parked        Parked
 	Problems      *problem.Builder
 	Metrics       *Metrics
 	Logger        *slog.Logger

@@ -134,7 +134,7 @@ func documentedCases() []documented {
 		f.view.Connections[0].ConnectionID = oneConnection
 	}
 	post, get, del := http.MethodPost, http.MethodGet, http.MethodDelete
-	return append(append(installationCases(large), shopCases(large)...), []documented{
+	return append(slices.Concat(installationCases(large), shopCases(large), parkedCases(large)), []documented{
 		{"create_connection", post, conns, connectorToken, `{"external_store_id":"s"}`, 201, nil},
 		{"create_connection", post, conns, connectorToken, `{}`, 400, nil},
 		{"create_connection", post, conns, backendToken, `{}`, 401, nil},
@@ -329,13 +329,13 @@ func TestDoorsWithoutTokensAreNotMounted(t *testing.T) {
 		target := strings.NewReplacer("{connection_id}", "con_1", "{api_key_id}", "key_1",
 			"{observation_id}", "obs_1",
 			"{bootstrap_run_id}", "bsr_1", "{visitor_id}", "vis_1", "{provider}", "shopify", "{endpoint_id}",
-			"whe_1").Replace(r.pattern)
+			"whe_1", "{parked_id}", "7").Replace(r.pattern)
 		for _, token := range tokens {
 			got := b.call(r.method, target, token, nil).Code
 			want := []int{http.StatusNotFound}
 			if r.role == principal.Connector {
 				mounted++
-				want = []int{200, 201, 202, 400, 401}
+				want = []int{200, 201, 202, 204, 400, 401}
 			}
 			if !slices.Contains(want, got) {
 				t.Errorf("%s with token %q: %d", r.operation, token, got)

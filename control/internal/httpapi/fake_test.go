@@ -15,6 +15,7 @@ import (
 	"storefront.internal/control/internal/connection"
 	"storefront.internal/control/internal/installation"
 	"storefront.internal/control/internal/observation"
+	"storefront.internal/control/internal/parked"
 	"storefront.internal/control/internal/principal"
 	"storefront.internal/control/internal/storekeys"
 	"storefront.internal/control/internal/webhook"
@@ -53,7 +54,10 @@ type fake struct {
 	profile  *connection.Profile
 	dead     deliveries.DeadQuery
 	replay   deliveries.ReplayQuery
-	view     deliveries.View
+	parked   parked.Query
+
+	dropReason string
+	view       deliveries.View
 
 	caller    string
 	webhook   *webhook.Request
@@ -232,6 +236,7 @@ func newBundle(t *testing.T, tokens principal.Tokens) *bundle {
 	return &bundle{fake: f, log: log, registry: registry, api: New(Config{
 		Principals: ring, Keys: f, Connections: f, Installations: fakeInstallations{f},
 		Bootstraps: fakeLoads{f}, Webhooks: f, Observations: f, Erasures: f, Queue: fakeQueue{f},
+		Parked:     fakeParked{f},
 		BodyBudget: 40 << 20, Problems: problem.New("https://errors.test/"),
 		Metrics: NewMetrics(registry), Now: time.Now,
 		// without redaction

@@ -41,6 +41,9 @@ func (a *API) table() []route {
 		connections = "/internal/v1/connections"
 		oneConn     = connections + "/{connection_id}"
 		interaction = "/internal/v1/brain-interactions"
+
+		parkedRecords = "/internal/v1/parked"
+		oneParked     = parkedRecords + "/{parked_id}"
 	)
 	const observed = "/internal/v1/observations/{observation_id}"
 	return []route{
@@ -68,6 +71,10 @@ func (a *API) table() []route {
 		{http.MethodPost, interaction + "/resume", "resume_delivery", principal.Connector, a.resumeDelivery},
 		{http.MethodGet, interaction + "/dead", "list_dead", principal.Connector, a.listDead},
 		{http.MethodPost, interaction + "/dead/replay", "replay_dead", principal.Connector, a.replayDead},
+		{http.MethodGet, parkedRecords, "list_parked", principal.Connector, a.listParked},
+		{http.MethodGet, oneParked, "show_parked", principal.Connector, a.showParked},
+		{http.MethodDelete, oneParked, "drop_parked", principal.Connector, a.dropParked},
+		{http.MethodPost, oneParked + "/replay", "replay_parked", principal.Connector, a.replayParked},
 	}
 }
 
@@ -78,6 +85,7 @@ type params struct {
 	observation ident.ObservationID
 	run         ident.RunID
 	visitor     ident.VisitorID
+	parked      int64
 	provider    string // of deliver_webhook: any text
 	endpoint    string // of deliver_webhook: any text
 }
@@ -152,6 +160,9 @@ func (p *params) matchSegment(want, got string) (fits bool) {
 	case "{visitor_id}":
 		p.visitor = ident.VisitorID(got)
 		return ident.Valid(ident.Visitor, got)
+	case "{parked_id}":
+		p.parked, fits = parseParkedID(got)
+		return fits
 	case "{provider}":
 		p.provider = got
 		return got != ""

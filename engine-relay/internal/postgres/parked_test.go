@@ -71,7 +71,8 @@ func TestAWholeParkedRecordIsReplayed(t *testing.T) {
 	b := setup(t)
 	b.record(t, message(signalsTopic, []byte("x")), message(decisionsTopic, []byte("{}")))
 	b.replay(t, "true")
-	expect(t, "still unreadable", b.count(t, waiting+" AND reason = 'undecodable' AND replay_failed_at IS NOT NULL"), 2)
+	expect(t, "still unreadable", b.count(t,
+		waiting+" AND reason = 'undecodable' AND replay_failed_at IS NOT NULL"), 2)
 
 	// A later release can read them. One signal is refused on its own.
 	b.exec(t, `UPDATE relay.parked SET bytes = $1 WHERE topic = 'signals'`,

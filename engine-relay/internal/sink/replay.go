@@ -85,7 +85,8 @@ func (b *batchTx) savePark(ctx context.Context, tx Tx) error {
 				return err
 			}
 		} else {
-			if err := tx.FailReplay(ctx, b.replay.ID, parked[again].Reason, parked[again].SQLState); err != nil {
+			p := &parked[again]
+			if err := tx.FailReplay(ctx, b.replay.ID, p.Reason, p.SQLState); err != nil {
 				return err
 			}
 			parked = slices.Delete(slices.Clone(parked), again, again+1)

@@ -74,7 +74,7 @@ func New(c Config) *Upkeep {
 				"An operator has to act above 0."),
 		parked: gauge("parked_records",
 			"Signals and unreadable records that could not be stored "+
-				"and are kept with their bytes, up to 10,000."),
+				"and wait to be replayed or dropped, up to 10,000."),
 		dropped: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "storefront_relay_partitions_dropped_total", Help: "Partitions that retention dropped.",
 		}),
