@@ -27,7 +27,7 @@ type Config struct {
 	DecisionKeys settings.Secret `envconfig:"DECISION_KEYS" required:"true" desc:"keys of Decision ids, kid:base64[,kid:base64…]; the first signs new ids, all verify; the same for every edge, and kept as long as Decisions are"`
 
 	RatePerKey     float64        `envconfig:"RATE_PER_KEY" default:"5000" desc:"signals and reads a second of one storefront key, over all replicas"`
-	RatePerAddress float64        `envconfig:"RATE_PER_ADDRESS" default:"100" desc:"signals and reads a second of one storefront key and client address, over all replicas"`
+	RatePerAddress float64        `envconfig:"RATE_PER_ADDRESS" default:"100" desc:"signals and reads a second of one storefront key and client address (IPv6: /64; the networks of a /48 together get eight times as much), over all replicas"`
 	RateBurst      int            `envconfig:"RATE_BURST" default:"1000" desc:"tokens that a full bucket of either kind holds, over all replicas"`
 	AuthFailures   float64        `envconfig:"AUTH_FAILURES" default:"10" desc:"requests with a wrong storefront key a second of one client address, over all replicas; above it, only keys that memory or Redis know are accepted and the others answered 429; malformed keys do not count; 0: no limit"`
 	Replicas       int            `envconfig:"REPLICAS" default:"1" desc:"number of edges among which the rates are divided"`

@@ -55,7 +55,7 @@ func TestFailuresAreBounded(t *testing.T) {
 		f.Charge(Subject{Address: netip.MustParseAddr(fmt.Sprintf("10.0.%d.%d", i/250, i%250))}, 1)
 	}
 	for i := range f.shards {
-		if n := len(f.shards[i].buckets); n > 4 {
+		if n := len(f.shards[i].clients.buckets); n > 4 {
 			t.Fatalf("%d buckets", n)
 		}
 	}

@@ -25,17 +25,19 @@ type Verdict struct {
 	Address    Level
 }
 
-// Config is what a Limiter needs. The quotas are this process's share.
+// Config is what a Limiter needs. The quotas are this process's share. The networks of one IPv6 /48 together
+// have eight times the quota of an address.
 type Config struct {
 	PerKey     Quota
 	PerAddress Quota
-	MaxBuckets int // bounds the memory: about 100 bytes each; default 200,000
+	MaxBuckets int // of clients, and as many of keys: about 100 bytes each; default 200,000
 	Now        func() time.Time
 }
 
 // Limiter holds the buckets. It is safe for concurrent use.
 type Limiter struct {
 	perKey, perAddress Quota
+	perSite            Quota // of a /48 of IPv6 addresses
 	now                func() time.Time
 	policy             string
 	seed               maphash.Seed
@@ -46,18 +48,28 @@ const (
 	shardCount        = 32
 	defaultMaxBuckets = 200_000
 	evictionSample    = 16
+	// networksPerSite is how many client networks of a /48 may use up their quotas. Whoever rents a /48 has
+	// 65,536 networks of 64 bits.
+	networksPerSite = 8
 )
 
-// bucketID names the bucket of a key, or that of one client network of the key.
-type bucketID struct {
+// clientID names the bucket of one client network, or of one /48, of a key.
+type clientID struct {
 	key     ident.KeyID
 	network netip.Prefix
-	client  bool
 }
 
+// shard holds the buckets of keys apart from those of clients: clients, of which there may be any number,
+// push no key out.
 type shard struct {
 	mu      sync.Mutex
-	buckets map[bucketID]tat
+	keys    table[ident.KeyID]
+	clients table[clientID]
+}
+
+// table is a bounded number of buckets.
+type table[ID comparable] struct {
+	buckets map[ID]tat
 	max     int
 }
 
@@ -69,88 +81,124 @@ func New(c Config) *Limiter {
 	if c.MaxBuckets <= 0 {
 		c.MaxBuckets = defaultMaxBuckets
 	}
-	l := &Limiter{perKey: c.PerKey, perAddress: c.PerAddress, now: c.Now, seed: maphash.MakeSeed()}
+	site := Quota{PerSecond: networksPerSite * c.PerAddress.PerSecond,
+		Burst: networksPerSite * c.PerAddress.Burst}
+	l := &Limiter{perKey: c.PerKey, perAddress: c.PerAddress, perSite: site, now: c.Now,
+		seed: maphash.MakeSeed()}
 	l.policy = policyItem("key", c.PerKey) + ", " + policyItem("address", c.PerAddress)
 	for i := range l.shards {
-		l.shards[i].buckets = make(map[bucketID]tat)
-		l.shards[i].max = max(2, c.MaxBuckets/shardCount)
+		l.shards[i].keys = newTable[ident.KeyID](c.MaxBuckets / shardCount)
+		l.shards[i].clients = newTable[clientID](c.MaxBuckets / shardCount)
 	}
 	return l
 }
 
-// Allow takes one token from both buckets, or none from either. The address comes first, so that a client
-// that is over its quota cannot empty the bucket that all shoppers of the storefront share.
+func newTable[ID comparable](most int) table[ID] {
+	return table[ID]{buckets: make(map[ID]tat), max: max(3, most)}
+}
+
+// states are the buckets that a request takes tokens from.
+type states struct{ key, address, site tat }
+
+// Allow takes one token from each bucket, or none from any. The address comes first, so that a client that is
+// over its quota cannot empty the bucket that all shoppers of the storefront share.
 func (l *Limiter) Allow(s Subject) Verdict {
-	return l.with(s, func(key, address *tat, now tat) Verdict {
-		nextAddress, wait, ok := l.perAddress.admit(*address, now, 1)
-		if !ok {
-			return Verdict{RetryAfter: wait}
+	return l.with(s, func(b *states, now tat) Verdict {
+		next := *b
+		for _, step := range []struct {
+			quota Quota
+			state *tat
+		}{{l.perAddress, &next.address}, {l.siteOf(s), &next.site}, {l.perKey, &next.key}} {
+			after, wait, ok := step.quota.admit(*step.state, now, 1)
+			if !ok {
+				return Verdict{RetryAfter: wait}
+			}
+			*step.state = after
 		}
-		nextKey, wait, ok := l.perKey.admit(*key, now, 1)
-		if !ok {
-			return Verdict{RetryAfter: wait}
-		}
-		*key, *address = nextKey, nextAddress
+		*b = next
 		return Verdict{Allowed: true}
 	})
 }
 
-// Charge takes n tokens from both buckets, and may leave them below zero. With 0 it only reads what they
-// hold.
+// Charge takes n tokens from each bucket, and may leave them below zero. With 0 it only reads what they hold.
 func (l *Limiter) Charge(s Subject, n int) Verdict {
-	return l.with(s, func(key, address *tat, now tat) Verdict {
+	return l.with(s, func(b *states, now tat) Verdict {
 		if n > 0 {
-			*key, *address = l.perKey.charge(*key, now, n), l.perAddress.charge(*address, now, n)
+			b.key, b.address = l.perKey.charge(b.key, now, n), l.perAddress.charge(b.address, now, n)
+			b.site = l.siteOf(s).charge(b.site, now, n)
 		}
 		return Verdict{Allowed: true}
 	})
 }
 
-// with runs f over both buckets under their lock; both are in one shard.
-func (l *Limiter) with(s Subject, f func(key, address *tat, now tat) Verdict) Verdict {
-	keyID := bucketID{key: s.Key}
-	addressID := bucketID{key: s.Key, network: Network(s.Address), client: true}
-	sh := l.shard(s, addressID)
+// siteOf is the quota of the subject's /48; an IPv4 address has none.
+func (l *Limiter) siteOf(s Subject) Quota {
+	if s.Address.Unmap().Is6() {
+		return l.perSite
+	}
+	return Quota{}
+}
+
+// with runs f over the buckets under their lock; all are in one shard.
+func (l *Limiter) with(s Subject, f func(b *states, now tat) Verdict) Verdict {
+	addressID, siteID := clientID{s.Key, Network(s.Address)}, clientID{s.Key, site(s.Address)}
+	sh := l.shard(s, siteID)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	// read under the lock: with an earlier time, tokens that others took look like a debt
 	now := tat(l.now().UnixNano())
-	key, address := sh.buckets[keyID], sh.buckets[addressID]
-	v := f(&key, &address, now)
-	sh.put(keyID, key, now)
-	sh.put(addressID, address, now)
-	v.Key, v.Address = l.perKey.level(key, now), l.perAddress.level(address, now)
+	b := states{key: sh.keys.buckets[s.Key], address: sh.clients.buckets[addressID]}
+	wide := siteID != addressID
+	if wide {
+		b.site = sh.clients.buckets[siteID]
+	}
+	v := f(&b, now)
+	sh.keys.put(s.Key, b.key, now)
+	sh.clients.put(addressID, b.address, now)
+	v.Key, v.Address = l.perKey.level(b.key, now), l.perAddress.level(b.address, now)
+	if wide {
+		sh.clients.put(siteID, b.site, now)
+		v.Address = tighter(v.Address, l.perSite.level(b.site, now))
+	}
 	return v
 }
 
-// shard returns the shard of the key, or that of the address when there is no key.
-func (l *Limiter) shard(s Subject, address bucketID) *shard {
+// tighter is the level of the bucket that is empty first.
+func tighter(a, b Level) Level {
+	if b.Remaining < a.Remaining || b.Wait > a.Wait {
+		return b
+	}
+	return a
+}
+
+// shard returns the shard of the key, or that of the client's site when there is no key.
+func (l *Limiter) shard(s Subject, site clientID) *shard {
 	if s.Key == "" {
-		return &l.shards[maphash.Comparable(l.seed, address.network)%shardCount]
+		return &l.shards[maphash.Comparable(l.seed, site.network)%shardCount]
 	}
 	return &l.shards[maphash.String(l.seed, string(s.Key))%shardCount]
 }
 
 // put keeps a bucket's state; a full bucket needs none.
-func (sh *shard) put(id bucketID, state, now tat) {
+func (t *table[ID]) put(id ID, state, now tat) {
 	if state <= now {
-		delete(sh.buckets, id)
+		delete(t.buckets, id)
 		return
 	}
-	if _, known := sh.buckets[id]; !known && len(sh.buckets) >= sh.max {
-		sh.evict(now)
+	if _, known := t.buckets[id]; !known && len(t.buckets) >= t.max {
+		t.evict(now)
 	}
-	sh.buckets[id] = state
+	t.buckets[id] = state
 }
 
 // evict drops the full buckets of a sample, or else its fullest one, so that at most the smallest debt is
 // lost.
-func (sh *shard) evict(now tat) {
-	var fullest bucketID
+func (t *table[ID]) evict(now tat) {
+	var fullest ID
 	least, seen := tat(0), 0
-	for id, state := range sh.buckets {
+	for id, state := range t.buckets {
 		if state <= now {
-			delete(sh.buckets, id)
+			delete(t.buckets, id)
 		} else if least == 0 || state < least {
 			fullest, least = id, state
 		}
@@ -158,17 +206,22 @@ func (sh *shard) evict(now tat) {
 			break
 		}
 	}
-	if len(sh.buckets) >= sh.max {
-		delete(sh.buckets, fullest)
+	if len(t.buckets) >= t.max {
+		delete(t.buckets, fullest)
 	}
 }
 
 // Network is what counts as one client: an IPv4 address, or the /64 of an IPv6 address.
-func Network(a netip.Addr) netip.Prefix {
+func Network(a netip.Addr) netip.Prefix { return network(a, 64) }
+
+// site is the /48 of an IPv6 address, which is what one customer can rent, or an IPv4 address.
+func site(a netip.Addr) netip.Prefix { return network(a, 48) }
+
+func network(a netip.Addr, ofIPv6 int) netip.Prefix {
 	a = a.Unmap().WithZone("")
 	bits := a.BitLen()
 	if a.Is6() {
-		bits = 64
+		bits = ofIPv6
 	}
 	p, err := a.Prefix(bits)
 	if err != nil { // no address: such clients share a bucket

@@ -117,7 +117,7 @@ func TestBucketsAreBounded(t *testing.T) {
 func (l *Limiter) size() (n int) {
 	for i := range l.shards {
 		l.shards[i].mu.Lock()
-		n += len(l.shards[i].buckets)
+		n += len(l.shards[i].clients.buckets)
 		l.shards[i].mu.Unlock()
 	}
 	return n
@@ -221,5 +221,59 @@ func TestWaitingForTheLockIsNoDebt(t *testing.T) {
 	l.Charge(subject("key_a", "192.0.2.1"), 1)
 	if asked != 2 || !behind {
 		t.Errorf("the time was asked for %d times, under the lock: %t", asked, behind)
+	}
+}
+
+// Whoever rents a /48 has 65,536 networks, and gets what eight clients get.
+func TestNetworksOfASiteShareABucket(t *testing.T) {
+	t.Parallel()
+	for name, of := range map[string]func(l *Limiter, address string) bool{
+		"a key": func(l *Limiter, address string) bool { return l.Allow(subject("key_a", address)).Allowed },
+		"failures": func(l *Limiter, address string) bool {
+			s := Subject{Address: netip.MustParseAddr(address)}
+			defer l.Charge(s, 1)
+			return l.Charge(s, 0).Address.Wait == 0
+		},
+	} {
+		l, c := newLimiter(Quota{1e6, 1e6}, Quota{10, 10}, 0)
+		admitted := 0
+		for i := range 1000 {
+			if of(l, fmt.Sprintf("2001:db8:7:%x::1", i)) {
+				admitted++
+			}
+		}
+		if admitted != 80 {
+			t.Errorf("%s: a /48 got %d requests through, want 80", name, admitted)
+		}
+		if !of(l, "2001:db8:8::1") || !of(l, "192.0.2.1") {
+			t.Errorf("%s: another site is refused", name)
+		}
+		c.at = c.at.Add(time.Hour)
+		if !of(l, "2001:db8:7:1::1") {
+			t.Errorf("%s: the site is refused an hour later", name)
+		}
+	}
+	l, _ := newLimiter(Quota{1e6, 1e6}, Quota{10, 10}, 0)
+	for i := range 80 {
+		l.Allow(subject("key_a", fmt.Sprintf("2001:db8:7:%x::1", i)))
+	}
+	v := l.Allow(subject("key_a", "2001:db8:7:ffff::1"))
+	if v.Allowed || v.Address.Remaining != 0 || v.RetryAfter <= 0 {
+		t.Errorf("a new network of a site without tokens: %+v", v)
+	}
+}
+
+// However many clients a key has, its own bucket is not forgotten.
+func TestClientsDoNotPushOutAKey(t *testing.T) {
+	t.Parallel()
+	l, _ := newLimiter(Quota{6000, 6000}, Quota{1, 10}, 64*shardCount)
+	for i := range 6000 {
+		a := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
+		for range 2 {
+			l.Allow(Subject{Key: "key_a", Address: a})
+		}
+	}
+	if v := l.Allow(subject("key_a", "192.0.2.1")); v.Allowed {
+		t.Errorf("the key's debt was forgotten: %+v", v)
 	}
 }
