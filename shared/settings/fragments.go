@@ -12,7 +12,7 @@ import (
 // timeout than ten seconds sets it before Load.
 type Postgres struct {
 	DatabaseURL      Secret        `envconfig:"DATABASE_URL" required:"true" desc:"PostgreSQL URL, with user and password"`
-	MaxConns         int32         `envconfig:"DATABASE_MAX_CONNS" default:"16" desc:"maximum number of connections of the main pool; the edge opens 9 more beside it (1 to poll key versions, 8 to read the catalog)"`
+	MaxConns         int32         `envconfig:"DATABASE_MAX_CONNS" default:"16" desc:"maximum number of connections of the main pool; the edge opens 9 more beside it (1 to poll key versions, 8 to read the catalog), control 1 more (to see whether PostgreSQL answers)"`
 	StatementTimeout time.Duration `envconfig:"DATABASE_STATEMENT_TIMEOUT" desc:"maximum run time of a statement (10s when not set)"`
 	LockTimeout      time.Duration `envconfig:"DATABASE_LOCK_TIMEOUT" default:"5s" desc:"maximum time a statement waits for a lock"`
 	IdleInTxTimeout  time.Duration `envconfig:"DATABASE_IDLE_IN_TX_TIMEOUT" default:"15s" desc:"maximum time a transaction may be idle before the server ends it"`

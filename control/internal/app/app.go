@@ -30,6 +30,7 @@ import (
 	"storefront.internal/shared/poolmetrics"
 	"storefront.internal/shared/problem"
 	"storefront.internal/shared/service"
+	"storefront.internal/shared/settings"
 	"storefront.internal/shared/telemetry"
 	"storefront.internal/shared/tracing"
 )
@@ -38,6 +39,8 @@ import (
 type App struct {
 	logger  *slog.Logger
 	pool    *pgxpool.Pool
+	monitor *postgres.Monitor
+	pinger  *pgxpool.Pool // of the monitor
 	redis   goredis.UniversalClient
 	admin   *telemetry.Admin
 	server  *listener
@@ -68,19 +71,20 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool, err := pg.Open(ctx, cfg.Postgres, "storefront-control")
+	pool, monitorPool, err := openPools(ctx, cfg.Postgres)
 	if err != nil {
 		return nil, err
 	}
 	inserter, err := jobs.NewInserter(pool, logger)
 	if err != nil {
 		pool.Close()
+		monitorPool.Close()
 		return nil, err
 	}
 	tracer := cfg.tracer(logger)
 	client := redis.Open(cfg.Redis)
 	watchPools(registry, pool, client)
-	store := postgres.New(pool, inserter)
+	store, monitor := postgres.New(pool, inserter), postgres.NewMonitor(monitorPool, logger)
 	catalog := postgres.NewCatalog(pool, inserter, metrics.catalog)
 	archive := postgres.NewArchive(pool)
 	connectors := newConnectors(connectorConfig{
@@ -90,6 +94,7 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 	items := observation.NewPublisher(catalog, redis.NewItems(client, cfg.RedisPrefix), metrics.observations)
 	publisher := storekeys.NewPublisher(store, redis.NewKeys(client, cfg.RedisPrefix), metrics.keys, logger)
 	handler := httpapi.New(httpapi.Config{
+		Store:      monitor,
 		Principals: principals,
 		Keys: storekeys.New(storekeys.Config{Store: store, Sealer: sealer, Publisher: publisher,
 			Logger: logger, Now: time.Now}),
@@ -111,8 +116,9 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 	a := &App{
 		logger: logger,
 		pool:   pool,
-		redis:  client,
-		keys:   publisher,
+		pinger: monitorPool, monitor: monitor,
+		redis: client,
+		keys:  publisher,
 		stats: stats.New(stats.Config{
 			Store: store, Providers: providers.Names(), SilentAfter: cfg.SilentAfter, Logger: logger,
 		}, registry),
@@ -124,13 +130,17 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 		tracing: tracer,
 		seals:   &sealCheck{store: store, sealer: sealer},
 		server:  newListener(cfg.Listen, httpapi.NewServer(handler, logger)),
-		admin: telemetry.NewAdmin(telemetry.AdminConfig{
-			Listen: cfg.AdminListen, Gatherer: registry, Logger: logger,
-			Service: "control", Pprof: cfg.AdminPprof,
-		}),
+		admin:   cfg.admin(registry, logger),
 	}
 	a.readiness()
 	return a, nil
+}
+
+func (c *Config) admin(registry *prometheus.Registry, logger *slog.Logger) *telemetry.Admin {
+	return telemetry.NewAdmin(telemetry.AdminConfig{
+		Listen: c.AdminListen, Gatherer: registry, Logger: logger,
+		Service: "control", Pprof: c.AdminPprof,
+	})
 }
 
 func (c *Config) tracer(logger *slog.Logger) *tracing.Tracing {
@@ -162,6 +172,19 @@ func newMetrics(r prometheus.Registerer) metrics {
 	}
 }
 
+// openPools opens the main pool, and the one connection by which the monitor sees whether PostgreSQL answers.
+func openPools(ctx context.Context, s settings.Postgres) (pool, monitor *pgxpool.Pool, err error) {
+	if pool, err = pg.Open(ctx, s, "storefront-control"); err != nil {
+		return nil, nil, err
+	}
+	s.MaxConns = 1
+	if monitor, err = pg.Open(ctx, s, "storefront-control-monitor"); err != nil {
+		pool.Close()
+		return nil, nil, err
+	}
+	return pool, monitor, nil
+}
+
 // watchPools registers the metrics of the pools; both are nil for the reference.
 func watchPools(r prometheus.Registerer, pool *pgxpool.Pool, client goredis.UniversalClient) {
 	r.MustRegister(poolmetrics.NewPostgres("control", map[string]*pgxpool.Pool{"control": pool}),
@@ -173,12 +196,14 @@ func watchPools(r prometheus.Registerer, pool *pgxpool.Pool, client goredis.Univ
 func (a *App) Run(ctx context.Context) error {
 	g := service.New(service.Config{Logger: a.logger})
 	g.Add("stores", nil, func(context.Context) error {
+		a.pinger.Close()
 		a.pool.Close()
 		return a.redis.Close()
 	})
 	g.Add("operations port", a.admin.Start, a.admin.Stop)
 	g.Add("tracing", nil, a.tracing.Stop)
 	g.Add("sealed secrets", a.checkSeals, nil)
+	g.AddLoop("PostgreSQL monitor", a.monitor.Run)
 	g.AddLoop("jobs", a.runner.Run)
 	g.AddLoop("key sweep", a.keys.Run)
 	g.AddLoop("stats", a.stats.Run)

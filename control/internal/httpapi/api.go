@@ -74,8 +74,15 @@ type Queue interface {
 	Replay(ctx context.Context, q deliveries.ReplayQuery) (int, error)
 }
 
+// Store is the database that all operations need.
+type Store interface {
+	// WhileUp returns a context that ends when the store stops to answer, and at once while it does not.
+	WhileUp(ctx context.Context) (context.Context, context.CancelFunc)
+}
+
 // Config is what an API is made of.
 type Config struct {
+	Store         Store // nil: requests wait for their deadline while it does not answer
 	Principals    *principal.Keyring
 	Keys          Keys
 	Connections   Connections

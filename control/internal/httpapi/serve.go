@@ -72,6 +72,11 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, ev *event) (reply, e
 	ev.operation, ev.connection = found.route.operation, found.params.connection
 	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 	defer cancel()
+	if a.cfg.Store != nil {
+		var end context.CancelFunc
+		ctx, end = a.cfg.Store.WhileUp(ctx)
+		defer end()
+	}
 	req := &request{http: r, params: found.params}
 	if err := a.authenticate(ctx, found.route.role, req, ev); err != nil {
 		if fault.Is(err, fault.Unauthorized) {
