@@ -108,10 +108,8 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 		Parked:        postgres.NewParked(pool),
 		Problems:      problem.New(cfg.ErrorsBase),
 		Metrics:       metrics.http,
-		Tracing:       tracer,
-		Logger:        logger,
-		Now:           time.Now,
-		BodyBudget:    cfg.BodyBudget,
+		Tracing:       tracer, Logger: logger, Now: time.Now,
+		BodyBudget: cfg.BodyBudget, WebhookBudget: cfg.WebhookBudget,
 	})
 	a := &App{
 		logger: logger,

@@ -30,15 +30,17 @@ type Config struct {
 	BackendTokens   settings.Secret `envconfig:"BACKEND_TOKENS" desc:"backend principal, token[|next token]; empty: its routes are not mounted"`
 	EngineTokens    settings.Secret `envconfig:"ENGINE_TOKENS" desc:"engine principal, token[|next token]; empty: its routes are not mounted"`
 	ConnectorPepper settings.Secret `envconfig:"CONNECTOR_PEPPER" desc:"pepper of custom connectors' tokens, at least 32 characters; empty: custom connectors are off"`
-	BodyBudget      int64           `envconfig:"BODY_BUDGET" default:"134217728" desc:"bytes of request bodies of deliver_observations and deliver_webhook that the process buffers at a time, at least 33554432 (one body); a request that exceeds it gets a 503. Work on a body takes several times its size"`
+	BodyBudget      int64           `envconfig:"BODY_BUDGET" default:"134217728" desc:"bytes of request bodies of deliver_observations that the process holds at a time, with the work on them, at least 33554432 (one body); a request that exceeds it gets a 503, and so does one of a connection that holds a quarter of it"`
+	WebhookBudget   int64           `envconfig:"WEBHOOK_BODY_BUDGET" default:"33554432" desc:"bytes of request bodies of deliver_webhook that the process buffers at a time, at least 5242880 (one body); a request that exceeds it gets a 503"`
 	ArchiveDays     int             `envconfig:"ARCHIVE_DAYS" default:"0" desc:"days after which archived observations, also quarantined ones, and their snapshots are dropped, at least 31; 0 keeps them"`
 }
 
-// The smallest budget, and the bounds of the archive: drop_partitions does not drop the last thirty days.
+// The smallest budgets, and the bounds of the archive: drop_partitions does not drop the last thirty days.
 const (
-	minBodyBudget  = 32 << 20
-	minArchiveDays = 31
-	maxArchiveDays = 36500
+	minBodyBudget    = 32 << 20
+	minWebhookBudget = 5 << 20
+	minArchiveDays   = 31
+	maxArchiveDays   = 36500
 )
 
 func (c *Config) retention() time.Duration { return time.Duration(c.ArchiveDays) * 24 * time.Hour }
@@ -68,6 +70,10 @@ func (c *Config) Validate() []error {
 	}
 	if c.BodyBudget < minBodyBudget {
 		faults = append(faults, settings.Errorf("BODY_BUDGET", "must be at least %d", minBodyBudget))
+	}
+	if c.WebhookBudget < minWebhookBudget {
+		faults = append(faults, settings.Errorf("WEBHOOK_BODY_BUDGET", "must be at least %d",
+			minWebhookBudget))
 	}
 	if c.ArchiveDays != 0 && (c.ArchiveDays < minArchiveDays || c.ArchiveDays > maxArchiveDays) {
 		faults = append(faults, settings.Errorf("ARCHIVE_DAYS", "must be 0, or %d to %d",

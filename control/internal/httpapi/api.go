@@ -98,21 +98,26 @@ type Config struct {
 	Logger        *slog.Logger
 	Tracing       *tracing.Tracing // nil: requests are not traced
 	Now           func() time.Time
-	BodyBudget    int64 // bytes of large bodies that the process buffers at a time
+	BodyBudget    int64 // bytes of bodies of deliver_observations that the process holds at a time
+	WebhookBudget int64 // the same for deliver_webhook
 }
 
 // API is the handler of the internal surface.
 type API struct {
-	cfg     Config
-	routes  []route
-	bodies  *bodyBuffers
-	entries map[fault.Code]problem.Entry
+	cfg      Config
+	routes   []route
+	uploads  *bodyBuffers
+	webhooks *bodyBuffers
+	entries  map[fault.Code]problem.Entry
 }
 
 // New returns the handler with the routes whose role has a token.
 func New(cfg Config) *API {
-	a := &API{cfg: cfg, bodies: newBodyBuffers(cfg.BodyBudget, cfg.Metrics),
-		entries: make(map[fault.Code]problem.Entry)}
+	a := &API{cfg: cfg,
+		uploads: newBodyBuffers(cfg.BodyBudget, max(maxObservationsBody, cfg.BodyBudget/4),
+			cfg.Metrics.uploads),
+		webhooks: newBodyBuffers(cfg.WebhookBudget, cfg.WebhookBudget, cfg.Metrics.webhooks),
+		entries:  make(map[fault.Code]problem.Entry)}
 	for _, e := range problem.Entries() {
 		a.entries[e.Code] = e
 	}

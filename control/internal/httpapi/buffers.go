@@ -5,92 +5,160 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"storefront.internal/shared/fault"
+	"storefront.internal/shared/ident"
 )
 
-// The largest body of deliver_observations, and the first buffer for a body without a length.
+// The largest body of deliver_observations, and the first buffer of a body.
 const (
 	maxObservationsBody = 32 << 20
 	firstBuffer         = 64 << 10
 )
 
-// bodyBuffers buffers the bodies of deliver_observations and deliver_webhook under one budget of the process.
+// A body comes in parts: of at least firstBuffer, and of at least an eighth of a known length. A part that
+// takes longer than partTimeout ends the request, and all of them share bodyTimeout.
+const (
+	bodyParts   = 8
+	partTimeout = 5 * time.Second
+	bodyTimeout = 20 * time.Second
+)
+
+// bodyBuffers buffers the bodies of one operation under one budget of the process.
 type bodyBuffers struct {
 	mu         sync.Mutex
 	free       int64
+	share      int64 // the most that a connection may hold
+	held       map[ident.ConnectionID]int64
 	bytesInUse prometheus.Gauge
 	rejected   prometheus.Counter
 }
 
-func newBodyBuffers(budget int64, m *Metrics) *bodyBuffers {
-	return &bodyBuffers{free: budget, bytesInUse: m.bodyBytes, rejected: m.bodiesRefused}
+func newBodyBuffers(budget, share int64, m bodyMetrics) *bodyBuffers {
+	return &bodyBuffers{free: budget, share: share, held: make(map[ident.ConnectionID]int64),
+		bytesInUse: m.bytes, rejected: m.refused}
 }
 
-// reserve takes n bytes of the budget; it takes none when they are not free.
-func (b *bodyBuffers) reserve(n int64) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if n > b.free {
-		b.rejected.Inc()
-		return false
+// bodyBuffer is the part of the budget that one request holds.
+type bodyBuffer struct {
+	of         *bodyBuffers
+	connection ident.ConnectionID
+	taken      int64
+	body       []byte
+}
+
+// resize makes the request hold n bytes; it changes nothing and reports an error when they are not free.
+func (b *bodyBuffer) resize(n int64) error {
+	all, more := b.of, n-b.taken
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	switch {
+	case more > all.free:
+		all.rejected.Inc()
+		return &fault.Error{Code: fault.ServiceUnavailable,
+			Detail: "Too many bodies are being read right now.", RetryAfter: time.Second}
+	case all.held[b.connection]+more > all.share && more > 0:
+		all.rejected.Inc()
+		return &fault.Error{Code: fault.ServiceUnavailable,
+			Detail: "Too many bodies of this connection are being read right now.", RetryAfter: time.Second}
 	}
-	b.free -= n
-	b.bytesInUse.Add(float64(n))
-	return true
-}
-
-func (b *bodyBuffers) release(n int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.free += n
-	b.bytesInUse.Sub(float64(n))
-}
-
-// read returns the body, and a function that gives its bytes back to the budget.
-func (b *bodyBuffers) read(r *http.Request, limit int64) (body []byte, release func(), err error) {
-	var taken int64
-	if body, err = b.buffer(r, limit, &taken); err != nil {
-		b.release(taken)
-		return nil, nil, err
+	all.free -= more
+	if all.held[b.connection] += more; all.held[b.connection] == 0 {
+		delete(all.held, b.connection)
 	}
-	return body, func() { b.release(taken) }, nil
+	all.bytesInUse.Add(float64(more))
+	b.taken = n
+	return nil
 }
 
-// buffer reserves a known length at once: else bodies that do not all fit would each hold a part and fail
-// together. For an unknown length it starts small and doubles.
-func (b *bodyBuffers) buffer(r *http.Request, limit int64, taken *int64) (body []byte, err error) {
+// release gives everything back.
+func (b *bodyBuffer) release() { _ = b.resize(0) }
+
+// read returns the body in a buffer, which the caller releases.
+func (b *bodyBuffers) read(r *request, limit int64) (*bodyBuffer, error) {
+	one := &bodyBuffer{of: b, connection: r.params.connection}
+	deadline := readDeadline{of: http.NewResponseController(r.answer), end: time.Now().Add(bodyTimeout)}
+	err := one.fill(r.http, limit, &deadline)
+	if err == nil {
+		deadline.clear()
+		return one, nil
+	}
+	one.release()
+	// The deadline stays, since the server skips what is left of the body.
+	r.answer.Header().Set("Connection", "close")
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = fault.New(fault.InvalidRequest, "The body came too slowly.")
+	}
+	return nil, err
+}
+
+// fill reads the body. A known length is reserved as a whole once the first part is there: a client that
+// sends nothing holds little, and bodies that do not all fit do not each hold a part and fail together. For
+// an unknown length the buffer doubles.
+func (b *bodyBuffer) fill(r *http.Request, limit int64, deadline *readDeadline) error {
 	if r.ContentLength > limit {
-		return nil, tooLarge(limit)
-	}
-	size := r.ContentLength
-	if size < 0 {
-		size = firstBuffer
+		return tooLarge(limit)
 	}
 	for {
-		if !b.reserve(size - *taken) {
-			return nil, &fault.Error{Code: fault.ServiceUnavailable,
-				Detail: "Too many bodies are being read right now.", RetryAfter: time.Second}
+		size := max(firstBuffer, int64(2*len(b.body)))
+		if r.ContentLength >= 0 && (len(b.body) > 0 || r.ContentLength < size) {
+			size = r.ContentLength
 		}
-		*taken = size
-		grown := make([]byte, size)
-		n := copy(grown, body)
-		m, err := io.ReadFull(r.Body, grown[n:])
-		body = grown[:n+m]
-		if r.ContentLength >= 0 || err != nil || size == limit {
-			return body, checkEnd(r, err, limit)
+		size = min(size, limit)
+		if err := b.resize(size); err != nil {
+			return err
 		}
-		size = min(2*size, limit)
+		err := b.grow(r.Body, int(size), deadline)
+		if err != nil || size == r.ContentLength || size == limit {
+			return b.checkEnd(r, err, limit)
+		}
 	}
 }
+
+// grow reads until the body has n bytes.
+func (b *bodyBuffer) grow(from io.Reader, n int, deadline *readDeadline) error {
+	grown := make([]byte, n)
+	have := copy(grown, b.body)
+	b.body = grown[:have]
+	for len(b.body) < n {
+		deadline.extend()
+		end := min(n, len(b.body)+max(firstBuffer, n/bodyParts))
+		m, err := io.ReadFull(from, grown[len(b.body):end])
+		b.body = grown[:len(b.body)+m]
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readDeadline is the deadline of the connection while a body is read. A connection without deadlines, in a
+// test, has none.
+type readDeadline struct {
+	of  *http.ResponseController
+	end time.Time
+}
+
+func (d *readDeadline) extend() {
+	next := time.Now().Add(partTimeout)
+	if next.After(d.end) {
+		next = d.end
+	}
+	_ = d.of.SetReadDeadline(next)
+}
+
+// clear removes the deadline: the server reads ahead while the request is served, and takes an expired
+// deadline for the end of the connection.
+func (d *readDeadline) clear() { _ = d.of.SetReadDeadline(time.Time{}) }
 
 // checkEnd tells how the reading ended: at the end of the body, beyond the limit, or because the client went
 // away.
-func checkEnd(r *http.Request, err error, limit int64) error {
+func (b *bodyBuffer) checkEnd(r *http.Request, err error, limit int64) error {
 	if err == nil { // the buffer is full: is that all?
 		var more [1]byte
 		if _, err = io.ReadFull(r.Body, more[:]); err == nil {
@@ -101,7 +169,10 @@ func checkEnd(r *http.Request, err error, limit int64) error {
 	switch {
 	case errors.As(err, &maxBytes):
 		return tooLarge(limit)
-	case errors.Is(err, io.EOF), r.ContentLength < 0 && errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return err
+	case r.ContentLength >= 0 && int64(len(b.body)) < r.ContentLength:
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return nil
 	}
 	return fault.New(fault.InvalidRequest, "The body could not be read.")

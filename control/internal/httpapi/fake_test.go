@@ -237,7 +237,7 @@ func newBundle(t *testing.T, tokens principal.Tokens) *bundle {
 		Principals: ring, Keys: f, Connections: f, Installations: fakeInstallations{f},
 		Bootstraps: fakeLoads{f}, Webhooks: f, Observations: f, Erasures: f, Queue: fakeQueue{f},
 		Parked:     fakeParked{f},
-		BodyBudget: 40 << 20, Problems: problem.New("https://errors.test/"),
+		BodyBudget: 64 << 20, WebhookBudget: 10 << 20, Problems: problem.New("https://errors.test/"),
 		Metrics: NewMetrics(registry), Now: time.Now,
 		// without redaction
 		Logger: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),

@@ -4,10 +4,29 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // Metrics measures requests.
 type Metrics struct {
-	requests      *prometheus.HistogramVec
-	panics        prometheus.Counter
-	bodyBytes     prometheus.Gauge
-	bodiesRefused prometheus.Counter
+	requests *prometheus.HistogramVec
+	panics   prometheus.Counter
+	uploads  bodyMetrics
+	webhooks bodyMetrics
+}
+
+// bodyMetrics measures the buffered bodies of one operation.
+type bodyMetrics struct {
+	bytes   prometheus.Gauge
+	refused prometheus.Counter
+}
+
+func newBodyMetrics(name, budget string) bodyMetrics {
+	return bodyMetrics{
+		bytes: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "storefront_control_" + name + "_body_bytes",
+			Help: "Bytes of request bodies that are buffered now, out of " + budget + ".",
+		}),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "storefront_control_" + name + "_bodies_refused_total",
+			Help: "Request bodies that did not fit into " + budget + "; each was answered with a 503.",
+		}),
+	}
 }
 
 // NewMetrics registers the package's metrics.
@@ -25,15 +44,10 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Name: "storefront_control_http_panics_total",
 			Help: "Panics of handlers of the internal surface; each was answered with a 500.",
 		}),
-		bodyBytes: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "storefront_control_observation_body_bytes",
-			Help: "Bytes of request bodies that are buffered now, out of CONTROL_BODY_BUDGET.",
-		}),
-		bodiesRefused: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "storefront_control_observation_bodies_refused_total",
-			Help: "Request bodies that did not fit into CONTROL_BODY_BUDGET; each was answered with a 503.",
-		}),
+		uploads:  newBodyMetrics("observation", "CONTROL_BODY_BUDGET"),
+		webhooks: newBodyMetrics("webhook", "CONTROL_WEBHOOK_BODY_BUDGET"),
 	}
-	r.MustRegister(m.requests, m.panics, m.bodyBytes, m.bodiesRefused)
+	r.MustRegister(m.requests, m.panics, m.uploads.bytes, m.uploads.refused,
+		m.webhooks.bytes, m.webhooks.refused)
 	return m
 }

@@ -12,14 +12,14 @@ import (
 
 // deliverObservations is deliver_observations. All of its answers are application/json, errors too.
 func (a *API) deliverObservations(ctx context.Context, r *request) (reply, error) {
-	body, release, err := a.bodies.read(r.http, maxObservationsBody)
+	buffer, err := a.uploads.read(r, maxObservationsBody)
 	if err != nil {
 		return reply{}, err
 	}
-	defer release()
+	defer buffer.release()
 	results, err := a.cfg.Observations.Deliver(ctx, observation.Source{
 		ConnectionID: r.custom.ID, StoreID: r.custom.StoreID, Provider: observation.ProviderCustom,
-	}, body)
+	}, buffer.body)
 	if err != nil {
 		return reply{}, err
 	}

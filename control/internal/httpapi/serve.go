@@ -18,6 +18,7 @@ type handler func(ctx context.Context, r *request) (reply, error)
 // request is what a handler sees of a request.
 type request struct {
 	http   *http.Request
+	answer http.ResponseWriter // of the connection that the body comes from
 	params params
 	caller principal.Identity // the caller with a token of the configuration
 	custom connection.Custom  // the connection of a custom connector's token
@@ -27,6 +28,10 @@ type request struct {
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ev := a.begin(r)
 	w.Header().Set("X-Request-Id", ev.requestID)
+	if len(r.TransferEncoding) > 0 {
+		// A proxy that finds another end of a chunked body would take what follows for a request of its own.
+		w.Header().Set("Connection", "close")
+	}
 	rep, err := a.serveRecovered(w, r, ev)
 	if err != nil && ev.plainErrors {
 		rep = a.plainError(w.Header(), ev, err)
@@ -77,7 +82,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, ev *event) (reply, e
 		ctx, end = a.cfg.Store.WhileUp(ctx)
 		defer end()
 	}
-	req := &request{http: r, params: found.params}
+	req := &request{http: r, answer: w, params: found.params}
 	if err := a.authenticate(ctx, found.route.role, req, ev); err != nil {
 		if fault.Is(err, fault.Unauthorized) {
 			w.Header().Set("WWW-Authenticate", "Bearer")

@@ -16,15 +16,15 @@ const maxWebhookBody = 5 << 20
 
 // deliverWebhook is deliver_webhook. The signature is verified over the bytes as they came.
 func (a *API) deliverWebhook(ctx context.Context, r *request) (reply, error) {
-	body, release, err := a.bodies.read(r.http, maxWebhookBody)
+	buffer, err := a.webhooks.read(r, maxWebhookBody)
 	if err != nil {
 		return reply{}, err
 	}
-	defer release()
+	defer buffer.release()
 	h := r.http.Header
 	ping, err := a.cfg.Webhooks.Receive(ctx, &webhook.Request{
 		Caller: r.caller.Provider, Provider: r.params.provider, EndpointID: r.params.endpoint,
-		Signature: h.Get("X-Provider-Signature"), Body: body,
+		Signature: h.Get("X-Provider-Signature"), Body: buffer.body,
 		Topic: h.Get("X-Provider-Topic"), ProviderEventID: h.Get("X-Provider-Delivery-Id"),
 		TriggeredAt: h.Get("X-Provider-Triggered-At"),
 	})
