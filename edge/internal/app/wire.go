@@ -20,6 +20,7 @@ import (
 	"storefront.internal/edge/internal/recommend"
 	"storefront.internal/edge/internal/redis"
 	"storefront.internal/edge/internal/redisbatch"
+	"storefront.internal/edge/internal/signalcheck"
 	"storefront.internal/shared/clock"
 	"storefront.internal/shared/ident/decisionid"
 	"storefront.internal/shared/pg"
@@ -133,7 +134,8 @@ func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Regi
 	recommendations := recommend.New(recommendConfig)
 	recommendations.Watch(r)
 	p.server = httpapi.New(httpapi.Config{
-		Keys: p.keyResolver, Signals: p.intake, Recommendations: recommendations, Items: p.items,
+		Keys: p.keyResolver, Signals: p.intake, SignalCheck: signalcheck.New(keyring),
+		Recommendations: recommendations, Items: p.items,
 		RateLimiter: ratelimit.New(cfg.rateLimits()), Problems: problem.New(cfg.ErrorsBase),
 		Tracing: b.tracing,
 		Now:     clock.Now, Logger: log, Metrics: httpapi.NewMetrics(r),

@@ -181,8 +181,11 @@ func (s *Server) runLimited(rc *requestContext) error {
 		limit = s.readLimiter
 	}
 	permit, reason, ok := limit.Acquire(rc.callCtx, len(body), func() overload.Priority {
-		if rc.route.batch {
+		switch {
+		case rc.route.batch:
 			priority = overload.PriorityOfBatch(body)
+		case rc.route.dryRun:
+			priority = overload.Sheddable
 		}
 		return priority
 	})

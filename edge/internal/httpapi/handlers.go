@@ -39,6 +39,16 @@ func (s *Server) recordSignals(rc *requestContext) error {
 	return nil
 }
 
+func (s *Server) checkSignals(rc *requestContext) error {
+	body, err := s.cfg.SignalCheck.Check(rc.grant.ConnectionID, rc.ctx.PostBody(),
+		func(n int) { s.charge(rc, n-1) })
+	if err != nil {
+		return err
+	}
+	respondJSON(rc.ctx, fasthttp.StatusOK, body)
+	return nil
+}
+
 func (s *Server) readItem(rc *requestContext) error {
 	doc, err := s.cfg.Items.Read(rc.callCtx, itemread.Request{
 		ConnectionID: rc.grant.ConnectionID,

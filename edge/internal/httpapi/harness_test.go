@@ -20,7 +20,9 @@ import (
 
 	"storefront.internal/edge/internal/itemread"
 	"storefront.internal/edge/internal/ratelimit"
+	"storefront.internal/edge/internal/signalcheck"
 	"storefront.internal/shared/fault"
+	"storefront.internal/shared/ident"
 	"storefront.internal/shared/problem"
 	"storefront.internal/shared/storekey"
 	"storefront.internal/shared/testkit"
@@ -55,6 +57,11 @@ type harness struct {
 	metrics *prometheus.Registry
 }
 
+// noDecisions knows no Decision.
+type noDecisions struct{}
+
+func (noDecisions) Verify(ident.ConnectionID, string) bool { return false }
+
 // start serves with fakes behind the transport.
 func start(t *testing.T, change ...func(*Config)) *harness {
 	t.Helper()
@@ -70,7 +77,7 @@ func start(t *testing.T, change ...func(*Config)) *harness {
 	h.keys.grants[h.reader] = storekey.Grant{KeyID: "key_c", ConnectionID: "con_mine", StoreID: "str_mine",
 		Scopes: []storekey.Scope{storekey.CatalogRead}}
 	c := Config{Keys: h.keys, Signals: h.signals, Recommendations: h.recs, Items: h.items,
-		ItemTTL: 5 * time.Second, Problems: problem.New(errorsBase), Now: time.Now,
+		SignalCheck: signalcheck.New(noDecisions{}), ItemTTL: 5 * time.Second, Problems: problem.New(errorsBase), Now: time.Now,
 		RateLimiter: ratelimit.New(ratelimit.Config{PerKey: ratelimit.Quota{PerSecond: 1e6, Burst: 1e6},
 			PerAddress: ratelimit.Quota{PerSecond: 1e6, Burst: 1e6}}),
 		Metrics: NewMetrics(h.metrics),

@@ -20,6 +20,7 @@ type Route struct {
 	catalog     bool       // has the overload limit of catalog reads
 	beacon      bool       // accepts text/plain with ?key= too
 	batch       bool       // the body decides the priority
+	dryRun      bool       // is shed first
 	handle      func(*Server, *requestContext) error
 }
 
@@ -30,6 +31,10 @@ func Routes() []Route {
 			Operation: "recordStorefrontSignals", Scope: storekey.SignalsWrite,
 			unavailable: fault.SignalsUnavailable, beacon: true, batch: true,
 			handle: (*Server).recordSignals},
+		{Method: "POST", Path: "/v1/connections/{connection_id}/storefront-signals/check",
+			Operation: "checkStorefrontSignals", Scope: storekey.SignalsWrite,
+			unavailable: fault.ServiceUnavailable, beacon: true, dryRun: true,
+			handle: (*Server).checkSignals},
 		{Method: "POST", Path: "/v1/connections/{connection_id}/recommendations",
 			Operation: "getRecommendations", Scope: storekey.RecommendationsRead,
 			unavailable: fault.ServiceUnavailable, handle: (*Server).recommend},

@@ -19,6 +19,7 @@ import (
 	"storefront.internal/edge/internal/overload"
 	"storefront.internal/edge/internal/ratelimit"
 	"storefront.internal/edge/internal/recommend"
+	"storefront.internal/edge/internal/signalcheck"
 	"storefront.internal/shared/problem"
 	"storefront.internal/shared/signal"
 	"storefront.internal/shared/storekey"
@@ -59,6 +60,7 @@ const callTimeout = 6 * time.Second
 type Config struct {
 	Keys            Keys
 	Signals         Signals
+	SignalCheck     *signalcheck.Service
 	Recommendations Recommendations
 	Items           Items
 	RateLimiter     *ratelimit.Limiter

@@ -45,6 +45,21 @@ func TestRecordSignals(t *testing.T) {
 	}
 }
 
+func TestCheckSignals(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	r := h.expect(h.post(myPath+"/check", h.secret, batch), 200, "")
+	if got, want := string(r.body), `{"results":[{"index":0,"signal_id":null,"status":"rejected",`+
+		`"reason":"missing_signal_id","errors":[{"code":"missing_signal_id"`; !strings.HasPrefix(got, want) {
+		t.Errorf("body %s", got)
+	}
+	h.expect(h.post(myPath+"/check", h.reader, batch), 403, fault.ForbiddenScope)
+	h.expect(h.post(myPath+"/check", h.secret, `{"signals":[]}`), 400, fault.InvalidRequest)
+	if n := len(h.signals.requests()); n != 0 {
+		t.Errorf("%d requests reached the recorder", n)
+	}
+}
+
 func TestRecommendations(t *testing.T) {
 	t.Parallel()
 	h := start(t)

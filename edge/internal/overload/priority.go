@@ -11,7 +11,7 @@ type Priority uint8
 
 // The priorities, lowest first.
 const (
-	Sheddable Priority = iota // a batch of impressions only
+	Sheddable Priority = iota // a batch of impressions only, and a dry run
 	Normal                    // everything else
 	Critical                  // a batch that holds a purchase or a cart signal
 )
