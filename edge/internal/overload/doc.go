@@ -8,7 +8,7 @@
 //	  └─ the queue's share for this priority is full ──▶ refused
 //
 // Priority is per batch: a batch of impressions only, and a dry run, are sheddable, one with a cart
-// signal or a purchase is critical. A sheddable request may use half of the queue, a normal one three quarters,
-// a critical one all of it; so critical requests find a place without evicting anything. TestSimulatedOverload compares this with a
-// plain semaphore.
+// signal or a purchase is critical. A sheddable request may use half of the queue, a normal one three
+// quarters, a critical one all of it; so critical requests find a place without evicting anything.
+// TestSimulatedOverload compares this with a plain semaphore.
 package overload
