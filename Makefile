@@ -11,6 +11,8 @@ LINT_VERSION := 2.15.0
 HELM_VERSION := 3.22.0
 HELM_UNITTEST_VERSION := 1.0.0
 HELM_DOCS_VERSION := 1.14.2
+GOVULNCHECK_VERSION := 1.9.0
+ACTIONLINT_VERSION := 1.7.12
 # The release before this one, whose binaries must run on the newest schema.
 PREVIOUS ?= b0054c8
 FUZZTIME ?= 30s
@@ -97,11 +99,21 @@ lint: bin/golangci-lint ## Check formatting, line width, the import law, and the
 	@echo "lint deploy, tests with tags"; cd deploy && ../bin/golangci-lint run --build-tags helm,images ./helmtest/... ./imagetest/...
 	@for m in $(NESTED); do echo "lint $$m"; (cd $$m && GOWORK=off ../../bin/golangci-lint run ./...) || exit 1; done
 	@.ci/filesize
+	@$(MAKE) --no-print-directory lint-workflows
 
 bin/golangci-lint:
 	@mkdir -p bin
 	@if golangci-lint version 2>/dev/null | grep -q 'version $(LINT_VERSION) '; then ln -sf "$$(command -v golangci-lint)" $@; \
 	else GOBIN="$(CURDIR)/bin" go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(LINT_VERSION); fi
+
+.PHONY: vuln
+vuln: ## Check the downloaded modules against their checksums, and every module for known vulnerabilities
+	@for m in $(MODULES) $(NESTED); do echo "verify and govulncheck $$m"; \
+	(cd $$m && export GOWORK=off && go mod verify && go run golang.org/x/vuln/cmd/govulncheck@v$(GOVULNCHECK_VERSION) ./...) || exit 1; done
+
+.PHONY: lint-workflows
+lint-workflows: ## Check the workflows of GitHub Actions
+	GOWORK=off go run github.com/rhysd/actionlint/cmd/actionlint@v$(ACTIONLINT_VERSION) -shellcheck= -pyflakes=
 
 .PHONY: images
 images: build ## Build the image of each service twice without Docker, compare both, and run it (Linux, as root)
@@ -124,6 +136,7 @@ helm-test: build bin/helm bin/helm-unittest bin/helm-docs ## Test the chart: lin
 	@cp helm/storefront/README.md bin/README.chart && $(HELM_DOCS) && diff -u bin/README.chart helm/storefront/README.md || { echo "helm/storefront/README.md was stale; it is written anew"; exit 1; }
 	@command -v promtool >/dev/null || { echo "promtool is missing: install Prometheus (Debian: prometheus)"; exit 1; }
 	promtool check rules helm/storefront/rules/*.yaml
+	cd deploy/images && GOWORK=off go test -run 'TestPush|TestRelease' .
 	go vet -tags helm storefront.internal/deploy/helmtest/...
 	PREVIOUS=$(PREVIOUS) bin/local exec -- go test -tags helm -timeout 15m storefront.internal/deploy/helmtest/...
 

@@ -9,12 +9,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/google/ko/pkg/build"
 	"github.com/google/ko/pkg/publish"
@@ -23,7 +21,7 @@ import (
 // order describes what to build.
 type order struct {
 	source, out, root string
-	registry          string // empty: nothing is pushed
+	release           *release // nil: nothing is pushed
 	platforms         []string
 	version           string
 	created           v1.Time
@@ -66,29 +64,12 @@ func (o order) build(ctx context.Context, module string) ([]made, error) {
 	if _, err := publish.NewLayout(layout).Publish(ctx, result, path); err != nil {
 		return nil, err
 	}
-	if o.registry != "" {
-		if err := o.push(ctx, result, module); err != nil {
+	if o.release != nil {
+		if err := o.release.push(ctx, result, module); err != nil {
 			return nil, err
 		}
 	}
 	return o.describe(result, module)
-}
-
-// push sends the result to the registry with the credentials of the container engine's configuration.
-func (o order) push(ctx context.Context, result build.Result, module string) error {
-	tag, err := name.NewTag(o.registry+"/"+module+":"+o.version, name.StrictValidation)
-	if err != nil {
-		return err
-	}
-	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
-	switch r := result.(type) {
-	case v1.Image:
-		return remote.Write(tag, r, options...)
-	case v1.ImageIndex:
-		return remote.WriteIndex(tag, r, options...)
-	default:
-		return fmt.Errorf("neither an image nor an index: %T", result)
-	}
 }
 
 // base returns an empty image: the static binaries contain certificates and time zones.

@@ -58,12 +58,16 @@ annotations:
 {{- end }}
 {{- end -}}
 
-{{/* dict root, image */}}
+{{/* dict root, image. A released chart has the digests of its images in annotations; a tag or a digest in the values replaces them. */}}
 {{- define "storefront.image" -}}
 {{- $registry := default .image.registry .root.Values.global.imageRegistry -}}
 {{- $path := ternary (printf "%s/%s" $registry .image.repository) .image.repository (ne $registry "") -}}
-{{- if .image.digest -}}
-{{- printf "%s@%s" $path .image.digest -}}
+{{- $digest := .image.digest -}}
+{{- if not (or $digest .image.tag) -}}
+{{- $digest = index .root.Chart.Annotations (printf "storefront/digest-%s" (base .image.repository)) -}}
+{{- end -}}
+{{- if $digest -}}
+{{- printf "%s@%s" $path $digest -}}
 {{- else -}}
 {{- printf "%s:%s" $path (default .root.Chart.AppVersion .image.tag) -}}
 {{- end -}}
