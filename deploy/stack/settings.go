@@ -79,7 +79,7 @@ func (s Settings) Edge(listen, admin string) []string {
 		"EDGE_DECISION_KEYS=" + s.DecisionKeys,
 		"EDGE_RATE_PER_KEY=" + ratePerSecond, "EDGE_RATE_PER_ADDRESS=" + ratePerSecond, "EDGE_RATE_BURST=" +
 			ratePerSecond,
-		"EDGE_AUTH_FAILURES=" + ratePerSecond,
+		"EDGE_AUTH_FAILURES=" + ratePerSecond, "EDGE_CLAIMS_PER_CONNECTION=0",
 		"EDGE_MAX_CONNECTIONS_PER_ADDRESS=0", // all clients of a local deployment have one address
 	}
 	if s.EngineURL != "" {

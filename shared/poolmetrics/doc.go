@@ -1,6 +1,6 @@
 // Package poolmetrics owns the metrics of connections to PostgreSQL and Redis: whether the store answers, and
 // how far the pools of the process are used, waited for and fail. It neither opens nor configures pools, and
-// sends a store nothing but a ping.
+// sends a store nothing but a ping, and Redis the question how full it is.
 package poolmetrics
 
 import (

@@ -62,17 +62,20 @@ func TestPostgresPools(t *testing.T) {
 func TestRedisPool(t *testing.T) {
 	t.Parallel()
 	addr, _ := testkit.Redis(t)
-	f := func(addr string, up float64) {
+	f := func(addr string, up float64, series int) {
 		t.Helper()
 		client := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: []string{addr}, MaxRetries: -1})
 		defer func() { _ = client.Close() }()
 		got := gather(t, NewRedis(client))
-		if v, shown := got["storefront_redis_up"]; !shown || v != up || len(got) != 9 {
+		if v, shown := got["storefront_redis_up"]; !shown || v != up || len(got) != series {
+			t.Errorf("%s: %v", addr, got)
+		}
+		if up == 1 && got["storefront_redis_memory_used_bytes"] < 1000 {
 			t.Errorf("%s: %v", addr, got)
 		}
 	}
-	f(addr, 1)
-	f("127.0.0.1:1", 0)
+	f(addr, 1, 11)
+	f("127.0.0.1:1", 0, 9)
 }
 
 // TestCollectorsWithoutAPoolOnlyDescribe: the metrics reference is generated without a store.

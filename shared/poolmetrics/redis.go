@@ -2,6 +2,9 @@ package poolmetrics
 
 import (
 	"context"
+	"strconv"
+	"strings"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
@@ -13,7 +16,7 @@ type Redis struct {
 	client redis.UniversalClient
 	probe  *probe
 
-	up, conns, hits, misses, timeouts, waits, waitSeconds, stale *prometheus.Desc
+	up, conns, hits, misses, timeouts, waits, waitSeconds, stale, memory, maxMemory *prometheus.Desc
 }
 
 // NewRedis returns the collector; the client may be nil where nothing is collected.
@@ -32,6 +35,9 @@ func NewRedis(client redis.UniversalClient) *Redis {
 		waitSeconds: desc("pool_wait_seconds_total", "Time spent on waiting for connections."),
 		stale: desc("pool_stale_total",
 			"Connections that were closed because they were broken or too old."),
+		memory: desc("memory_used_bytes",
+			"Memory that Redis uses, of a cluster the fullest master; absent when INFO is not allowed."),
+		maxMemory: desc("memory_max_bytes", "Its maxmemory; 0: no limit."),
 	}
 	if client != nil {
 		r.probe = &probe{ping: func(ctx context.Context) error { return client.Ping(ctx).Err() }}
@@ -42,7 +48,7 @@ func NewRedis(client redis.UniversalClient) *Redis {
 // Describe implements prometheus.Collector.
 func (r *Redis) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{r.up, r.conns, r.hits, r.misses, r.timeouts, r.waits, r.waitSeconds,
-		r.stale} {
+		r.stale, r.memory, r.maxMemory} {
 		ch <- d
 	}
 }
@@ -58,7 +64,14 @@ func (r *Redis) Collect(ch chan<- prometheus.Metric) {
 	counter := func(d *prometheus.Desc, v float64) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v)
 	}
-	gauge(r.up, r.probe.value())
+	up := r.probe.value()
+	gauge(r.up, up)
+	if up == 1 {
+		if m, ok := r.readMemory(); ok {
+			gauge(r.memory, m.used)
+			gauge(r.maxMemory, m.max)
+		}
+	}
 	s := r.client.PoolStats()
 	gauge(r.conns, float64(s.TotalConns)-float64(s.IdleConns), "used")
 	gauge(r.conns, float64(s.IdleConns), "idle")
@@ -68,4 +81,50 @@ func (r *Redis) Collect(ch chan<- prometheus.Metric) {
 	counter(r.waits, float64(s.WaitCount))
 	counter(r.waitSeconds, float64(s.WaitDurationNs)/1e9)
 	counter(r.stale, float64(s.StaleConns))
+}
+
+// memory is what a server uses, and its limit, in bytes.
+type memory struct{ used, max float64 }
+
+// readMemory asks the server, or every master of a cluster.
+func (r *Redis) readMemory() (fullest memory, ok bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), pingTimeout)
+	defer cancel()
+	var mu sync.Mutex
+	ask := func(ctx context.Context, c redis.Cmdable) error {
+		text, err := c.Info(ctx, "memory").Result()
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if m := parseMemory(text); !ok || m.used > fullest.used {
+			fullest, ok = m, true
+		}
+		return nil
+	}
+	if cluster, is := r.client.(*redis.ClusterClient); is {
+		_ = cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
+			return ask(ctx, master)
+		})
+	} else {
+		_ = ask(ctx, r.client) // without an answer there is no figure
+	}
+	return fullest, ok
+}
+
+// parseMemory reads the reply to INFO memory.
+func parseMemory(info string) (m memory) {
+	for line := range strings.Lines(info) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		n, err := strconv.ParseFloat(value, 64)
+		switch {
+		case err != nil:
+		case name == "used_memory":
+			m.used = n
+		case name == "maxmemory":
+			m.max = n
+		}
+	}
+	return m
 }

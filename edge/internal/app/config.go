@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"storefront.internal/edge/internal/intake"
 	"storefront.internal/edge/internal/ratelimit"
 	"storefront.internal/shared/ident/decisionid"
 	"storefront.internal/shared/settings"
@@ -26,13 +27,14 @@ type Config struct {
 	Compression  string          `envconfig:"KAFKA_COMPRESSION" default:"snappy" desc:"compression of Kafka records: none, snappy, lz4 or zstd"`
 	DecisionKeys settings.Secret `envconfig:"DECISION_KEYS" required:"true" desc:"keys of Decision ids, kid:base64[,kid:base64…]; the first signs new ids, all verify; the same for every edge, and kept as long as Decisions are"`
 
-	RatePerKey     float64        `envconfig:"RATE_PER_KEY" default:"5000" desc:"signals and reads a second of one storefront key, over all replicas"`
-	RatePerAddress float64        `envconfig:"RATE_PER_ADDRESS" default:"100" desc:"signals and reads a second of one storefront key and client address (IPv6: /64; the networks of a /48 together get eight times as much), over all replicas"`
-	RateBurst      int            `envconfig:"RATE_BURST" default:"1000" desc:"tokens that a full bucket of either kind holds, over all replicas"`
-	AuthFailures   float64        `envconfig:"AUTH_FAILURES" default:"10" desc:"requests with a wrong storefront key a second of one client address, over all replicas; above it, only keys that memory or Redis know are accepted and the others answered 429; malformed keys do not count; 0: no limit"`
-	Replicas       int            `envconfig:"REPLICAS" default:"1" desc:"number of edges among which the rates are divided"`
-	TrustedProxies []netip.Prefix `envconfig:"TRUSTED_PROXIES" desc:"networks (CIDR) of the proxies whose X-Forwarded-For is trusted, separated by commas; empty: none"`
-	Beacon         bool           `envconfig:"BEACON" default:"true" desc:"accept signals as text/plain with ?key= from pages that unload"`
+	RatePerKey          float64        `envconfig:"RATE_PER_KEY" default:"5000" desc:"signals and reads a second of one storefront key, over all replicas"`
+	RatePerAddress      float64        `envconfig:"RATE_PER_ADDRESS" default:"100" desc:"signals and reads a second of one storefront key and client address (IPv6: /64; the networks of a /48 together get eight times as much), over all replicas"`
+	RateBurst           int            `envconfig:"RATE_BURST" default:"1000" desc:"tokens that a full bucket of either kind holds, over all replicas"`
+	AuthFailures        float64        `envconfig:"AUTH_FAILURES" default:"10" desc:"requests with a wrong storefront key a second of one client address, over all replicas; above it, only keys that memory or Redis know are accepted and the others answered 429; malformed keys do not count; 0: no limit"`
+	ClaimsPerConnection int            `envconfig:"CLAIMS_PER_CONNECTION" default:"4000000" desc:"claims of one connection that may live in Redis at once, over all replicas: one for each signal of the last hour, of 200 to 500 bytes; a batch beyond it is answered 429; choose it so that one connection cannot fill Redis; 0: no limit"`
+	Replicas            int            `envconfig:"REPLICAS" default:"1" desc:"number of edges among which the rates are divided"`
+	TrustedProxies      []netip.Prefix `envconfig:"TRUSTED_PROXIES" desc:"networks (CIDR) of the proxies whose X-Forwarded-For is trusted, separated by commas; empty: none"`
+	Beacon              bool           `envconfig:"BEACON" default:"true" desc:"accept signals as text/plain with ?key= from pages that unload"`
 
 	EngineURL      string          `envconfig:"ENGINE_URL" desc:"base URL of the engine; empty: every recommendation is the fallback"`
 	EngineToken    settings.Secret `envconfig:"ENGINE_TOKEN" desc:"bearer token for the engine; required with the URL"`
@@ -89,6 +91,8 @@ func (c *Config) Validate() []error {
 	check(rate(c.RatePerAddress), "RATE_PER_ADDRESS", "must be more than 0 and at most 1000000000")
 	check(c.RateBurst >= 1 && c.RateBurst <= 1e9, "RATE_BURST", "must be 1 to 1000000000")
 	check(c.AuthFailures == 0 || rate(c.AuthFailures), "AUTH_FAILURES", "must be 0 to 1000000000")
+	check(c.ClaimsPerConnection >= 0 && c.ClaimsPerConnection <= 1e9, "CLAIMS_PER_CONNECTION",
+		"must be 0 to 1000000000")
 	check(c.Replicas >= 1 && c.Replicas <= 10_000, "REPLICAS", "must be 1 to 10000")
 	check(c.EngineURL == "" || absoluteURL(c.EngineURL), "ENGINE_URL",
 		"must be an absolute http or https URL")
@@ -132,6 +136,14 @@ func (c *Config) rateLimits() ratelimit.Config {
 // authFailures allows a burst of 5 seconds' worth.
 func (c *Config) authFailures() ratelimit.Quota {
 	return c.quota(c.AuthFailures, int(5*c.AuthFailures))
+}
+
+// claimQuota bounds the claims of each connection; nil: no bound.
+func (c *Config) claimQuota() *ratelimit.Limiter {
+	if c.ClaimsPerConnection == 0 {
+		return nil
+	}
+	return ratelimit.New(ratelimit.Config{PerKey: intake.ClaimQuota(c.ClaimsPerConnection).Share(c.Replicas)})
 }
 
 // misses limits look-ups that find nothing; it allows a burst of 3 seconds' worth.

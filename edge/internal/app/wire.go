@@ -112,7 +112,7 @@ func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Regi
 	p.intake = intake.New(intake.Config{
 		Claims:   redis.NewClaims(p.claimBatcher, cfg.RedisPrefix, len(cfg.RedisAddrs) > 1),
 		Producer: p.signalProducer, Ledger: postgres.NewLedger(b.pool), Decisions: keyring,
-		Now: clock.Now, Logger: log, Metrics: intake.NewMetrics(r),
+		Quota: cfg.claimQuota(), Now: clock.Now, Logger: log, Metrics: intake.NewMetrics(r),
 	})
 	items := postgres.NewItems(b.catalogPool)
 	p.itemCache = redis.NewItems(b.redis, p.itemBatcher, cfg.RedisPrefix)

@@ -3,6 +3,7 @@ package intake
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"storefront.internal/shared/fault"
 	"storefront.internal/shared/signal"
 )
 
@@ -17,6 +18,8 @@ type Metrics struct {
 	wait       prometheus.Histogram
 	cold       prometheus.Gauge
 	dropped    prometheus.Counter
+
+	overQuota prometheus.Counter // the series of refused
 
 	accepted, duplicate, acknowledged prometheus.Counter // series of the above that every request counts
 }
@@ -41,7 +44,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		signals: counter("storefront_edge_signals_total",
 			"Signals answered with 202, by status and, for rejected ones, reason.", "status", "reason"),
 		refused: counter("storefront_edge_signal_batches_refused_total",
-			"Batches rejected as a whole, by error code.", "code"),
+			"Batches rejected as a whole, by error code; rate_limited: the connection has as many claims as "+
+				"EDGE_CLAIMS_PER_CONNECTION allows.", "code"),
 		discarded: counter("storefront_edge_signal_fields_discarded_total",
 			"Malformed visitor and client objects left out of valid signals.", "field"),
 		unrecorded: counter("storefront_edge_signals_unavailable_total",
@@ -68,6 +72,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	for _, cause := range []string{causeClaims, causeDeadline, causeLedger, causeProduce, causeLost} {
 		m.unrecorded.WithLabelValues(cause) // alerts need the series before the first failure
 	}
+	m.overQuota = m.refused.WithLabelValues(string(fault.RateLimited))
 	m.accepted = m.signals.WithLabelValues(string(signal.Accepted), "")
 	m.duplicate = m.signals.WithLabelValues(string(signal.Duplicate), "")
 	m.acknowledged = m.produced.WithLabelValues("acknowledged")

@@ -17,6 +17,9 @@ import (
 // recordValid claims the valid signals, hands the new ones to Kafka and confirms. It fills the remaining
 // results.
 func (s *Service) recordValid(ctx context.Context, sc *scratch) *fault.Error {
+	if bad := s.checkQuota(sc); bad != nil {
+		return bad
+	}
 	failpoint.Hit(failpoint.IntakeBeforeClaim)
 	a := &sc.attempt
 	s.claimer.Start(a, sc.keys)
@@ -26,6 +29,7 @@ func (s *Service) recordValid(ctx context.Context, sc *scratch) *fault.Error {
 		}
 		return s.unavailable(causeClaims, err)
 	}
+	s.chargeQuota(sc)
 	if bad := s.checkLedger(ctx, sc); bad != nil {
 		s.claimer.ReleaseLater(a)
 		return bad

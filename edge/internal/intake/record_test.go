@@ -51,7 +51,7 @@ func (ownDecisions) Verify(_ ident.ConnectionID, id string) bool {
 	return !strings.HasPrefix(id, "dec_foreign")
 }
 
-func newFixture(t *testing.T) *fixture {
+func newFixture(t *testing.T, change ...func(*intake.Config)) *fixture {
 	b := &fixture{redis: claimstest.NewFakeRedis(), log: &intaketest.Log{}, metrics: prometheus.NewRegistry()}
 	b.ledger = &intaketest.Ledger{Log: b.log}
 	store := b.redis.Connect(func(ctx context.Context) error {
@@ -60,9 +60,12 @@ func newFixture(t *testing.T) *fixture {
 		}
 		return nil
 	})
-	b.Service = intake.New(intake.Config{Claims: store, Producer: b, Ledger: b.ledger,
-		Decisions: ownDecisions{},
-		Metrics:   intake.NewMetrics(b.metrics), Logger: slog.New(slog.NewTextHandler(&b.logged, nil))})
+	cfg := intake.Config{Claims: store, Producer: b, Ledger: b.ledger, Decisions: ownDecisions{},
+		Metrics: intake.NewMetrics(b.metrics), Logger: slog.New(slog.NewTextHandler(&b.logged, nil))}
+	for _, f := range change {
+		f(&cfg)
+	}
+	b.Service = intake.New(cfg)
 	return b
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"storefront.internal/edge/internal/claims"
 	"storefront.internal/edge/internal/deadline"
+	"storefront.internal/edge/internal/ratelimit"
 	"storefront.internal/edge/internal/signaljson"
 	"storefront.internal/edge/internal/signalrules"
 	"storefront.internal/shared/breaker"
@@ -50,11 +51,14 @@ type Config struct {
 	Producer  Producer
 	Ledger    Ledger
 	Decisions signalrules.DecisionVerifier
-	Metrics   *Metrics
-	Logger    *slog.Logger
-	Now       func() time.Time // nil: time.Now
-	Random    func() uint64    // for claims; nil: rand.Uint64
-	Deadline  time.Duration    // of a request, from its start; 0: 4 s
+	// Quota bounds the claims of a connection, which is the key of its subjects, since a claim takes memory of
+	// Redis for claims.ClaimTTL; nil: no bound.
+	Quota    *ratelimit.Limiter
+	Metrics  *Metrics
+	Logger   *slog.Logger
+	Now      func() time.Time // nil: time.Now
+	Random   func() uint64    // for claims; nil: rand.Uint64
+	Deadline time.Duration    // of a request, from its start; 0: 4 s
 }
 
 // defaultDeadline is far below claims.TakeoverAfter, so that an attempt ends before another one may take

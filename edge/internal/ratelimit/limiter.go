@@ -48,8 +48,8 @@ const (
 	shardCount        = 32
 	defaultMaxBuckets = 200_000
 	evictionSample    = 16
-	// networksPerSite is how many client networks of a /48 may use up their quotas. Whoever rents a /48 has
-	// 65,536 networks of 64 bits.
+	// networksPerSite is how many client networks of a /48 may use up their quotas. One customer can rent a
+	// /48, which has 65,536 networks of 64 bits.
 	networksPerSite = 8
 )
 

@@ -224,7 +224,7 @@ func TestWaitingForTheLockIsNoDebt(t *testing.T) {
 	}
 }
 
-// Whoever rents a /48 has 65,536 networks, and gets what eight clients get.
+// A /48 has 65,536 networks, and gets what eight clients get.
 func TestNetworksOfASiteShareABucket(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]func(l *Limiter, address string) bool{

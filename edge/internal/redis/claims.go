@@ -19,7 +19,8 @@ import (
 // In a cluster claims carry a hash tag, {0} to {31}, and there is an epoch for each tag, so that an epoch is
 // on the server whose claims it is about.
 //
-// An ACL has to allow SET, GET, PTTL and EVAL, and ECHO and AUTH, which redisbatch sends. The server must not
+// An ACL has to allow SET, GET, PTTL and EVAL, ECHO and AUTH, which redisbatch sends, and INFO, which
+// poolmetrics sends. The server must not
 // evict: with maxmemory-policy noeviction a full server returns errors, which become 503s, while an evicted
 // claim would be forgotten unnoticed.
 type Claims struct {
