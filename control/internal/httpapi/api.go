@@ -39,6 +39,7 @@ type Connections interface {
 type Installations interface {
 	Open(ctx context.Context, caller string, r installation.Request) (installation.Installed, error)
 	Connection(ctx context.Context, c ident.ConnectionID) (installation.View, error)
+	Connections(ctx context.Context, q installation.Query) ([]installation.View, error)
 }
 
 // Bootstraps opens and shows bootstrap runs.

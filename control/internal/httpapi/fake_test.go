@@ -64,6 +64,7 @@ type fake struct {
 	received  string // the body of webhook, which is the API's
 	install   installation.Request
 	installed installation.Installed
+	listed    installation.Query
 	status    *installation.Status
 
 	identify  error

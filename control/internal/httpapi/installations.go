@@ -54,23 +54,31 @@ func (a *API) viewConnection(ctx context.Context, r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	type status struct {
-		ID     string `json:"installation_id"`
-		State  string `json:"state"`
-		Reason string `json:"reason,omitempty"`
-	}
-	out := struct {
-		ConnectionID    string  `json:"connection_id"`
-		StoreID         string  `json:"store_id"`
-		Provider        string  `json:"provider"`
-		ExternalStoreID string  `json:"external_store_id"`
-		State           string  `json:"state"`
-		Installation    *status `json:"installation,omitempty"`
-	}{string(v.ConnectionID), string(v.StoreID), v.Provider, v.ExternalStoreID, v.State, nil}
+	return jsonReply(http.StatusOK, newConnectionBody(&v))
+}
+
+type connectionBody struct {
+	ConnectionID    string              `json:"connection_id"`
+	StoreID         string              `json:"store_id"`
+	Provider        string              `json:"provider"`
+	ExternalStoreID string              `json:"external_store_id"`
+	State           string              `json:"state"`
+	Installation    *installationStatus `json:"installation,omitempty"`
+}
+
+type installationStatus struct {
+	ID     string `json:"installation_id"`
+	State  string `json:"state"`
+	Reason string `json:"reason,omitempty"`
+}
+
+func newConnectionBody(v *installation.View) connectionBody {
+	out := connectionBody{string(v.ConnectionID), string(v.StoreID), v.Provider, v.ExternalStoreID, v.State,
+		nil}
 	if i := v.Installation; i != nil {
-		out.Installation = &status{string(i.ID), string(i.State), i.Reason}
+		out.Installation = &installationStatus{string(i.ID), string(i.State), i.Reason}
 	}
-	return jsonReply(http.StatusOK, out)
+	return out
 }
 
 func readInstallation(r *http.Request) (out installation.Request, err error) {

@@ -35,6 +35,41 @@ func (f fakeInstallations) Connection(_ context.Context, c ident.ConnectionID) (
 		State: "active", Installation: f.status}, f.of(c)
 }
 
+func (f fakeInstallations) Connections(_ context.Context,
+	q installation.Query) ([]installation.View, error) {
+	f.listed = q
+	var all []installation.View
+	for _, id := range []ident.ConnectionID{"con_1", "con_2", "con_3"} {
+		all = append(all, installation.View{ConnectionID: id, StoreID: "str_1", Provider: "shopify",
+			ExternalStoreID: "a", State: "active", Installation: f.status})
+	}
+	return all[:min(q.Limit, len(all))], nil
+}
+
+func TestAConnectorSeesItsOwnProvider(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t, allTokens())
+	for _, tc := range []struct {
+		token, query, body string
+		providers          []string
+	}{
+		{connectorToken, "?limit=1", `"cursor":"con_1"`, []string{"shopify", "custom"}},
+		{connectorToken, "?limit=2", `"cursor":"con_2"`, []string{"shopify", "custom"}},
+		{connectorToken, "?provider=shopify", `"con_3"`, []string{"shopify"}},
+		{connectorToken, "?provider=custom", `"con_3"`, []string{"custom"}},
+		{connectorToken, "?provider=tiendanube", `{"connections":[]}`, nil},
+		{backendToken, "?provider=tiendanube", `"con_3"`, []string{"tiendanube"}},
+		{backendToken, "", `"con_3"`, nil},
+	} {
+		b.fake.listed = installation.Query{}
+		w := b.call(http.MethodGet, "/internal/v1/connections"+tc.query, tc.token, nil)
+		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), tc.body) ||
+			!slices.Equal(b.fake.listed.Providers, tc.providers) {
+			t.Errorf("%q: %d %s, asked for %+v", tc.query, w.Code, w.Body, b.fake.listed)
+		}
+	}
+}
+
 const installations = "/internal/v1/installations"
 
 // installationBody is a body of open_installation with changed members; a null one is removed.
@@ -53,7 +88,8 @@ func installationBody(change map[string]any) string {
 
 func installationCases(large string) []documented {
 	post, get, body := http.MethodPost, http.MethodGet, installationBody(nil)
-	const one = "/internal/v1/connections/con_1"
+	const many = "/internal/v1/connections"
+	const one = many + "/con_1"
 	created := func(f *fake) { f.installed.Created = true }
 	failed := func(f *fake) {
 		f.status = &installation.Status{ID: "ins_1", State: installation.StateFailed,
@@ -70,6 +106,15 @@ func installationCases(large string) []documented {
 			installationBody(map[string]any{"provider": "tiendanube"}), 422, nil},
 		{"open_installation", post, installations, connectorToken, body, 500,
 			fails(fmt.Errorf("%s", canaryText))},
+		{"list_connections", get, many, connectorToken, "", 200, nil},
+		{"list_connections", get, many + "?provider=custom&state=active&external_store_id=a&limit=200" +
+			"&cursor=con_1", backendToken, "", 200, nil},
+		{"list_connections", get, many + "?limit=201", connectorToken, "", 400, nil},
+		{"list_connections", get, many + "?state=open", connectorToken, "", 400, nil},
+		{"list_connections", get, many + "?cursor=x", connectorToken, "", 400, nil},
+		{"list_connections", get, many + "?provider=a&provider=b", connectorToken, "", 400, nil},
+		{"list_connections", get, many + "?external_store_id=%00", connectorToken, "", 400, nil},
+		{"list_connections", get, many, engineToken, "", 401, nil},
 		{"view_connection", get, one, connectorToken, "", 200, nil},
 		{"view_connection", get, one, connectorToken, "", 200, failed},
 		{"view_connection", get, one, connectorToken, "gzip", 400, nil},

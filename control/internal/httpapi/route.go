@@ -57,6 +57,7 @@ func (a *API) table() []route {
 		{http.MethodGet, oneConn + "/api-keys", "list_keys", principal.Backend, a.listKeys},
 		{http.MethodDelete, oneConn + "/api-keys/{api_key_id}", "revoke_key", principal.Backend, a.revokeKey},
 		{http.MethodPost, connections, "create_connection", principal.Connector, a.createConnection},
+		{http.MethodGet, connections, "list_connections", principal.ConnectorOrBackend, a.listConnections},
 		{http.MethodPost, "/internal/v1/installations", "open_installation", principal.Connector,
 			a.openInstallation},
 		{http.MethodGet, oneConn, "view_connection", principal.Connector, a.viewConnection},

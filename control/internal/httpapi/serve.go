@@ -105,7 +105,7 @@ func (a *API) authenticate(ctx context.Context, role principal.Role, r *request,
 	identity, ok := a.cfg.Principals.Identify([]byte(token))
 	ev.identity = identity
 	if role != principal.Custom {
-		if !ok || identity.Role != role {
+		if !ok || !role.Admits(identity.Role) {
 			return fault.New(fault.Unauthorized, "")
 		}
 		r.caller = identity

@@ -76,6 +76,20 @@ type Store interface {
 	Install(ctx context.Context, n NewInstallation) (Installed, error)
 	// Connection returns not_found for a connection that does not exist.
 	Connection(ctx context.Context, c ident.ConnectionID) (View, error)
+	// Connections returns the connections of a query, oldest first.
+	Connections(ctx context.Context, q Query) ([]View, error)
+}
+
+// MaxPage is the most connections of one page.
+const MaxPage = 200
+
+// Query selects connections. Empty members select all.
+type Query struct {
+	Providers       []string
+	State           string
+	ExternalStoreID string
+	After           ident.ConnectionID // the last one of the page before
+	Limit           int
 }
 
 // Config is what a Service is made of.
@@ -118,6 +132,12 @@ func (s *Service) Open(ctx context.Context, caller string, r Request) (Installed
 // Connection returns a connection.
 func (s *Service) Connection(ctx context.Context, c ident.ConnectionID) (View, error) {
 	return s.cfg.Store.Connection(ctx, c)
+}
+
+// Connections returns the connections of a query, oldest first. A connection that is made meanwhile is on the
+// last page.
+func (s *Service) Connections(ctx context.Context, q Query) ([]View, error) {
+	return s.cfg.Store.Connections(ctx, q)
 }
 
 // endpoints returns one endpoint for every topic and one for each: two platforms name the topic only in an

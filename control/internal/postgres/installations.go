@@ -158,25 +158,54 @@ func putEndpoints(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, provider
 	return err
 }
 
-const selectView = `
+const selectViews = `
 SELECT c.connection_id, c.store_id, c.provider, c.external_store_id, c.state,
     coalesce(i.installation_id, ''), coalesce(i.state, ''), coalesce(i.reason, '')
 FROM control.connections c
-LEFT JOIN control.installations i ON i.connection_id = c.connection_id
+LEFT JOIN control.installations i ON i.connection_id = c.connection_id`
+
+const selectView = selectViews + `
 WHERE c.connection_id = $1`
+
+// An id begins with the time at which it was made, so the order of ids is that of age. The primary key
+// gives the rows in order.
+const selectPage = selectViews + `
+WHERE c.connection_id > $1
+    AND (cardinality($2::text[]) = 0 OR c.provider = ANY($2))
+    AND ($3 = '' OR c.state = $3)
+    AND ($4 = '' OR c.external_store_id = $4)
+ORDER BY c.connection_id
+LIMIT $5`
 
 // Connection implements installation.Store.
 func (s *Installations) Connection(ctx context.Context,
 	c ident.ConnectionID) (v installation.View, err error) {
-	var i installation.Status
-	err = s.pool.QueryRow(ctx, selectView, c).
-		Scan(&v.ConnectionID, &v.StoreID, &v.Provider, &v.ExternalStoreID, &v.State, &i.ID,
-			&i.State, &i.Reason)
+	v, err = scanView(s.pool.QueryRow(ctx, selectView, c))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return v, notFound("connection")
 	}
+	return v, Translate("read connection", err)
+}
+
+// Connections implements installation.Store.
+func (s *Installations) Connections(ctx context.Context, q installation.Query) ([]installation.View, error) {
+	providers := q.Providers
+	if providers == nil {
+		providers = []string{}
+	}
+	rows, _ := s.pool.Query(ctx, selectPage, q.After, providers, q.State, q.ExternalStoreID, q.Limit)
+	views, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (installation.View, error) {
+		return scanView(row)
+	})
+	return views, Translate("list connections", err)
+}
+
+func scanView(row pgx.Row) (v installation.View, err error) {
+	var i installation.Status
+	err = row.Scan(&v.ConnectionID, &v.StoreID, &v.Provider, &v.ExternalStoreID, &v.State, &i.ID, &i.State,
+		&i.Reason)
 	if i.ID != "" {
 		v.Installation = &i
 	}
-	return v, Translate("read connection", err)
+	return v, err
 }

@@ -17,7 +17,17 @@ const (
 	Backend
 	Engine
 	Custom // of one custom connection; its token is in PostgreSQL
+	// ConnectorOrBackend is what an operation asks for that both may call. No token has it.
+	ConnectorOrBackend
 )
+
+// Admits reports whether the holder of a token may do what needs role d.
+func (d Role) Admits(holder Role) bool {
+	if d == ConnectorOrBackend {
+		return holder == Connector || holder == Backend
+	}
+	return d == holder
+}
 
 // String names the role in logs and metrics.
 func (d Role) String() string {
@@ -30,6 +40,8 @@ func (d Role) String() string {
 		return "engine"
 	case Custom:
 		return "custom-connector"
+	case ConnectorOrBackend:
+		return "connector or backend"
 	}
 	return "none"
 }
@@ -68,7 +80,7 @@ func (k *Keyring) Identify(token []byte) (Identity, bool) {
 // Mounted reports whether the role has a token.
 func (k *Keyring) Mounted(d Role) bool {
 	for i := range k.entries {
-		if k.entries[i].identity.Role == d {
+		if d.Admits(k.entries[i].identity.Role) {
 			return true
 		}
 	}
