@@ -41,9 +41,13 @@ test: build ## Run every test on real PostgreSQL, Redis and Kafka (REQUIRE_REAL=
 	bin/local exec -- $(MAKE) --no-print-directory test-packages test-system
 
 # These run inside `bin/local exec`, which puts the addresses of PostgreSQL, Redis and Kafka into the environment.
+# Tests that search the whole repository or drive other processes share no memory between goroutines: the race
+# detector would only slow them down.
 .PHONY: test-packages test-system
+NO_RACE := /deploy/docs$$|/deploy/observability$$|/deploy/faults/mutants$$
 test-packages:
-	$(TEST) -race -timeout 8m $$(go list work | grep -v -e '/deploy/systemtest' -e '/deploy/faults$$')
+	$(TEST) -race -timeout 8m $$(go list work | grep -vE '/deploy/systemtest|/deploy/faults$$|$(NO_RACE)')
+	$(TEST) -timeout 5m $$(go list work | grep -E '$(NO_RACE)')
 test-system:
 	$(TEST) -parallel 16 -timeout 9m storefront.internal/deploy/systemtest/...
 	FAULTS_BIN=$(CURDIR)/bin $(TEST) -timeout 9m storefront.internal/deploy/faults
