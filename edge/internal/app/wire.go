@@ -123,7 +123,8 @@ func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Regi
 	})
 	p.items.Watch(r)
 	recommendConfig := recommend.Config{
-		Fallback: recommend.NewSellableItems(items, clock.Now), Catalog: p.items, Minter: keyring,
+		Fallback: recommend.NewSellableItems(items, clock.Now), Catalog: p.items, Documents: p.items,
+		Minter:   keyring,
 		Recorder: p.decisionRecorder, Deadline: cfg.EngineDeadline,
 		Now: clock.Now, Logger: log, Metrics: recommend.NewMetrics(r),
 	}

@@ -77,7 +77,8 @@ func start(t *testing.T, change ...func(*Config)) *harness {
 	h.keys.grants[h.reader] = storekey.Grant{KeyID: "key_c", ConnectionID: "con_mine", StoreID: "str_mine",
 		Scopes: []storekey.Scope{storekey.CatalogRead}}
 	c := Config{Keys: h.keys, Signals: h.signals, Recommendations: h.recs, Items: h.items,
-		SignalCheck: signalcheck.New(noDecisions{}), ItemTTL: 5 * time.Second, Problems: problem.New(errorsBase), Now: time.Now,
+		SignalCheck: signalcheck.New(noDecisions{}), ItemTTL: 5 * time.Second,
+		Problems: problem.New(errorsBase), Now: time.Now,
 		RateLimiter: ratelimit.New(ratelimit.Config{PerKey: ratelimit.Quota{PerSecond: 1e6, Burst: 1e6},
 			PerAddress: ratelimit.Quota{PerSecond: 1e6, Burst: 1e6}}),
 		Metrics: NewMetrics(h.metrics),

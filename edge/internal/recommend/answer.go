@@ -15,9 +15,11 @@ type Answer struct {
 	ServedAt   time.Time
 	Source     string
 	Items      []signal.DecisionItem
+	Cards      []*Card // of the items, nil for one without; empty unless the request asks for them
 }
 
-// AppendJSON appends the answer's body. Its texts need no escapes, because their forms were checked.
+// AppendJSON appends the answer's body. The texts of a Decision need no escapes, because their forms were
+// checked.
 func (a *Answer) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `{"decision_id":"`...)
 	dst = append(dst, a.DecisionID...)
@@ -33,6 +35,9 @@ func (a *Answer) AppendJSON(dst []byte) []byte {
 			dst = append(dst, ',')
 		}
 		dst = signal.AppendDecisionItem(dst, &a.Items[i])
+		if i < len(a.Cards) && a.Cards[i] != nil {
+			dst = append(a.Cards[i].appendJSON(dst[:len(dst)-1]), '}') // before the item's brace
+		}
 	}
 	return append(dst, "]}"...)
 }

@@ -21,6 +21,7 @@ const (
 	defaultItems = 10
 	maxPlacement = 64
 	maxCart      = 100
+	maxExpand    = 8
 	maxQuantity  = 1_000_000
 	maxDepth     = 32
 	maxPointer   = 512 // of the body that an error repeats
@@ -34,6 +35,7 @@ type request struct {
 	shopper   signalrules.Shopper
 	cart      []CartLine
 	limit     int
+	expand    bool // the answer has the cards of the items
 }
 
 // decode reads a body. What it returns shares no memory with it.
@@ -51,6 +53,7 @@ func (s *Service) decode(body []byte) (*request, error) {
 	d.itemID(members["item_id"])
 	d.limit(members["limit"])
 	d.cart(members["cart"])
+	d.expand(members["expand"])
 	if len(d.errors) > 0 {
 		return nil, &fault.Error{Code: fault.InvalidRequest, Detail: "The request is not well-formed.",
 			Fields: d.errors}
@@ -157,6 +160,25 @@ func (d *decoder) limit(value jsontext.Value) {
 		return
 	}
 	d.out.limit = n
+}
+
+// expand reads the names of what the answer adds to its items. "item" is the only one.
+func (d *decoder) expand(value jsontext.Value) {
+	if value == nil {
+		return
+	}
+	var names []string
+	if json.Unmarshal(value, &names) != nil || len(names) > maxExpand {
+		d.invalid("/expand", "invalid", "The expand member must be an array of at most 8 names.")
+		return
+	}
+	for i, name := range names {
+		if name != "item" {
+			d.invalid("/expand/"+strconv.Itoa(i), "invalid", "The only value of expand is item.")
+			return
+		}
+	}
+	d.out.expand = len(names) > 0
 }
 
 func (d *decoder) cart(value jsontext.Value) {

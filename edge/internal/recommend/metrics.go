@@ -14,6 +14,7 @@ type Metrics struct {
 	discarded        *prometheus.CounterVec
 	fallbackFailures prometheus.Counter
 	unownedItems     prometheus.Counter
+	unexpanded       prometheus.Counter
 }
 
 // NewMetrics registers the metrics.
@@ -42,6 +43,9 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			"Fallbacks that failed; an empty list was served.").WithLabelValues(),
 		unownedItems: counter("storefront_edge_recommendation_items_left_out_total",
 			"Items of the engine's answers left out because the connection does not have them.",
+		).WithLabelValues(),
+		unexpanded: counter("storefront_edge_recommendation_items_unexpanded_total",
+			"Items of answers that were asked for with `expand` and were not at hand within 20 ms.",
 		).WithLabelValues(),
 	}
 	r.MustRegister(m.duration)

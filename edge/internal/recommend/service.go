@@ -83,17 +83,19 @@ type Recorder interface {
 }
 
 // Config is what a Service needs. A nil Engine means that none is configured, a nil Fallback that the list is
-// empty without the engine, a nil Catalog that the engine's items are not checked.
+// empty without the engine, a nil Catalog that the engine's items are not checked, nil Documents that an
+// answer has no cards.
 type Config struct {
-	Engine   Engine
-	Fallback Fallback
-	Catalog  Catalog
-	Minter   Minter
-	Recorder Recorder
-	Metrics  *Metrics
-	Logger   *slog.Logger
-	Now      func() time.Time
-	Deadline time.Duration // of the engine; default 150 ms
+	Engine    Engine
+	Fallback  Fallback
+	Catalog   Catalog
+	Documents Documents
+	Minter    Minter
+	Recorder  Recorder
+	Metrics   *Metrics
+	Logger    *slog.Logger
+	Now       func() time.Time
+	Deadline  time.Duration // of the engine; default 150 ms
 }
 
 // Service answers requests for recommendations. It is safe for concurrent use.
@@ -155,8 +157,12 @@ func (s *Service) Recommend(ctx context.Context, req Request) (*Answer, error) {
 	d.Items, d.EngineIDs = positions(response.Items, in.limit), response.EngineIDs
 	s.cfg.Metrics.served.WithLabelValues(d.Source).Inc()
 	s.cfg.Recorder.Record(d)
-	return &Answer{DecisionID: d.DecisionID, Placement: d.Placement, ServedAt: d.ServedAt, Source: d.Source,
-		Items: d.Items}, nil
+	answer := &Answer{DecisionID: d.DecisionID, Placement: d.Placement, ServedAt: d.ServedAt,
+		Source: d.Source, Items: d.Items}
+	if in.expand {
+		answer.Cards = s.cards(ctx, req.ConnectionID, d.Items)
+	}
+	return answer, nil
 }
 
 // askEngine asks the engine within the deadline, unless the breaker is open.
