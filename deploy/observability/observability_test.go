@@ -56,10 +56,11 @@ func TestRunbooksNameOnlyWhatExists(t *testing.T) {
 	if err != nil || len(books) < 7 {
 		t.Fatalf("%d runbooks, %v", len(books), err)
 	}
-	route := regexp.MustCompile(`\$CONTROL(/internal/v1/[a-zA-Z0-9_/…-]+)`)
+	route := regexp.MustCompile(`\$CONTROL(/internal/v1/[a-zA-Z0-9_/$…-]+)`)
 	parameter := strings.NewReplacer("/con_…", "/{connection_id}", "/key_…", "/{api_key_id}", "/obs_…",
 		"/{observation_id}",
-		"/bsr_…", "/{bootstrap_run_id}")
+		"/bsr_…", "/{bootstrap_run_id}", "/parked/17", "/parked/{parked_id}", "/parked/$id",
+		"/parked/{parked_id}")
 	for _, book := range books {
 		text, name := read(t, book), filepath.Base(book)
 		// CONTROL_TOKENS and the like in the README are shell variables of the reader.
