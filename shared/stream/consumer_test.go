@@ -295,8 +295,8 @@ func TestEnsureTopicsCreatesMissingTopics(t *testing.T) {
 		}
 	}
 	p := newProducer(t, ProducerConfig{Brokers: brokers, Topic: topics[0].Name})
-	if ids, err := p.partitionIDs(t.Context()); err != nil || len(ids) != 2 {
-		t.Errorf("%v %v", ids, err)
+	if err := p.Warm(t.Context()); err != nil || len(p.parts.list) != 2 {
+		t.Errorf("%d partitions, %v", len(p.parts.list), err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()

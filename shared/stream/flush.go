@@ -3,7 +3,6 @@ package stream
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -23,23 +22,26 @@ func (p *Producer) dispatch() {
 			p.refreshing = true
 			p.work.Go(p.refreshPartitions)
 		}
-		if p.inFlight >= p.cfg.InFlight || !p.shouldFlush(now) {
+		if p.parts.inFlight >= p.cfg.InFlight || !p.shouldFlush(now) {
 			return
 		}
-		part, ok := p.parts.pick()
-		if !ok {
+		at, err := p.parts.pick()
+		switch {
+		case err != nil:
+			p.refuseQueue(err)
+			return
+		case at == nil:
 			return
 		}
-		p.inFlight++
-		batch := p.drainBatch()
-		p.work.Go(func() { p.flush(batch, part) })
+		batch := p.drainBatch(at)
+		p.work.Go(func() { p.flush(batch, at, 1) })
 	}
 }
 
 // shouldFlush reports whether the queue is to be sent now. If not, the linger timer looks again when the
 // oldest record has waited long enough. The mutex is held.
 func (p *Producer) shouldFlush(now time.Time) bool {
-	if p.inFlight == 0 || p.waiting >= p.cfg.GatherBytes {
+	if p.parts.inFlight == 0 || p.waiting >= p.cfg.GatherBytes {
 		return true
 	}
 	left := p.cfg.Linger - now.Sub(p.queue.Front().Value.(*queuedRecord).since)
@@ -60,14 +62,18 @@ func (p *Producer) onLinger() {
 	p.dispatch()
 }
 
-// drainBatch removes the records of one flush from the queue: at least one, and as many as fit. The mutex is
-// held.
-func (p *Producer) drainBatch() []*queuedRecord {
+// drainBatch removes the records of one flush from the queue: at least one, and as many as fit. A flush that
+// probes a leader has one only, since it may take as long as an attempt may. The mutex is held.
+func (p *Producer) drainBatch(at *reservation) []*queuedRecord {
+	limit := p.limit
+	if !at.leader.closed() {
+		limit = 0
+	}
 	var batch []*queuedRecord
 	size := batchOverhead
 	for p.queue.Len() > 0 {
 		size += p.queue.Front().Value.(*queuedRecord).size
-		if len(batch) > 0 && size > p.limit {
+		if len(batch) > 0 && size > limit {
 			break
 		}
 		batch = append(batch, p.pop())
@@ -75,93 +81,77 @@ func (p *Producer) drainBatch() []*queuedRecord {
 	return batch
 }
 
-// refreshPartitions fetches the list of the topic's partitions. When that fails and no list was ever fetched,
-// nothing can be sent, and the queue is refused.
-func (p *Producer) refreshPartitions() {
-	ctx, cancel := context.WithTimeout(context.Background(), p.cfg.AttemptTimeout)
-	defer cancel()
-	ids, err := p.partitionIDs(ctx)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.refreshing = false
-	switch {
-	case err == nil:
-		p.parts.update(ids)
-	case len(p.parts.list) == 0:
-		p.refuseQueue(err)
-	default:
-		p.parts.fetchedAt = p.cfg.Now()
-	}
-	p.dispatch()
-}
-
-func (p *Producer) partitionIDs(ctx context.Context) ([]int, error) {
-	res, err := p.client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{p.cfg.Topic}})
-	if err != nil {
-		return nil, fmt.Errorf("stream: partitions of %s: %w", p.cfg.Topic, err)
-	}
-	for _, t := range res.Topics {
-		if t.Name != p.cfg.Topic || t.Error != nil {
-			continue
-		}
-		ids := make([]int, 0, len(t.Partitions))
-		for _, part := range t.Partitions {
-			ids = append(ids, part.ID)
-		}
-		if len(ids) > 0 {
-			return ids, nil
-		}
-	}
-	return nil, fmt.Errorf("stream: partitions of %s: %w", p.cfg.Topic, kafka.UnknownTopicOrPartition)
-}
-
 // flush sends one batch, settles its records, and dispatches what has gathered meanwhile.
-func (p *Producer) flush(batch []*queuedRecord, part int) {
-	p.send(batch, part, 1)
+func (p *Producer) flush(batch []*queuedRecord, at *reservation, attempt int) {
+	p.send(batch, at, attempt)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.inFlight--
 	p.dispatch()
 }
 
 // send makes the attempts of a batch, from the given one on, and settles its records. It releases the
-// partition, which the caller has reserved.
-func (p *Producer) send(batch []*queuedRecord, part, attempt int) {
+// reservation.
+func (p *Producer) send(batch []*queuedRecord, at *reservation, attempt int) {
 	for ; len(batch) > 0; attempt++ {
-		retriable, err := p.attempt(batch, part)
-		if tooLarge(err) && len(batch) > 1 {
-			p.split(batch, part, attempt)
+		r := p.attempt(batch, at, attempt)
+		if !p.ended(at, r) {
 			return
 		}
-		again := retriable && attempt < maxAttempts && hasWaiters(batch)
+		if tooLarge(r.err) && len(batch) > 1 {
+			p.split(batch, at, attempt)
+			return
+		}
+		again := r.retriable && attempt < maxAttempts && hasWaiters(batch)
 		if again {
 			p.metrics.retries.Inc()
 			time.Sleep(retryPause)
 		}
 		p.mu.Lock()
-		p.parts.release(part, err)
+		p.parts.release(at)
 		if !again {
-			p.finish(batch, err)
+			p.finish(batch, r.err)
 			p.mu.Unlock()
 			return
 		}
-		if batch = p.finishAbandoned(batch, err); len(batch) > 0 {
-			part = p.parts.retryPartition(part)
+		if batch = p.finishAbandoned(batch, r.err); len(batch) > 0 {
+			at = p.parts.reserve(p.parts.retryPartition(at))
 		}
 		p.mu.Unlock()
 	}
 }
 
-// attempt sends the batch to one partition. The error is nil exactly when the broker acknowledged it. After
-// an error, retriable reports whether a second attempt may help and may use the same buffers: it may not
-// while the encoder is copying them.
-func (p *Producer) attempt(batch []*queuedRecord, part int) (retriable bool, err error) {
+// ended notes how an attempt ended, for those that follow, and reports whether it still has its records. If
+// not, it releases the reservation.
+func (p *Producer) ended(at *reservation, r result) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at.ended = true
+	p.parts.note(at, r)
+	p.metrics.unreachable.Set(float64(p.parts.unreachableLeaders()))
+	if at.moved {
+		p.parts.release(at)
+	}
+	return !at.moved
+}
+
+// result is how an attempt ended.
+type result struct {
+	err       error // nil exactly when the broker acknowledged the batch
+	answered  bool  // by the broker, though it may be with an error
+	retriable bool  // a second attempt may help and may use the same buffers
+}
+
+// attempt sends the batch to one partition. A second attempt may not use the buffers while the encoder is
+// copying them.
+func (p *Producer) attempt(batch []*queuedRecord, at *reservation, number int) (r result) {
 	reader := &flushReader{records: batch, headers: p.headers}
 	ctx, cancel := context.WithTimeout(context.Background(), p.cfg.AttemptTimeout)
 	defer cancel()
+	timer := time.AfterFunc(slowAfter, func() { p.onSlow(reader, at, number) })
+	defer timer.Stop()
 	begun := p.cfg.Now()
 	res, err := p.client.Produce(ctx, &kafka.ProduceRequest{
-		Topic: p.cfg.Topic, Partition: part, RequiredAcks: kafka.RequireAll, Records: reader,
+		Topic: p.cfg.Topic, Partition: at.part.id, RequiredAcks: kafka.RequireAll, Records: reader,
 		Compression: p.cfg.Compression.compression(),
 	})
 	p.metrics.seconds.Observe(p.cfg.Now().Sub(begun).Seconds())
@@ -169,13 +159,37 @@ func (p *Producer) attempt(batch []*queuedRecord, part int) (retriable bool, err
 	if state == read {
 		p.metrics.records.Observe(float64(reader.taken))
 	}
+	r = result{err: err, answered: err == nil}
 	switch {
 	case err == nil && res.Error != nil:
-		err = res.Error
+		r.err = res.Error
 	case err == nil && (state != read || reader.taken == 0):
-		err = errNothingSent
+		r.err = errNothingSent
 	}
-	return err != nil && state != reading && !permanent(err), err
+	r.retriable = r.err != nil && state != reading && !permanent(r.err)
+	return r
+}
+
+// onSlow makes room for other flushes, as this one may not be answered soon. When another leader answers, it
+// gets the records in a second attempt, which begins while the first one is still waited for: what the first
+// one ends with then counts for its leader only.
+func (p *Producer) onSlow(reader *flushReader, at *reservation, attempt int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at.ended {
+		return
+	}
+	p.parts.markSlow(at)
+	to := p.parts.elsewhere(at)
+	if to != nil && attempt < maxAttempts && hasWaiters(reader.records) && reader.letGo() {
+		at.moved = true
+		p.metrics.retries.Inc()
+		if batch := p.finishAbandoned(reader.records, errSlow); len(batch) > 0 {
+			next := p.parts.reserve(to)
+			p.work.Go(func() { p.flush(batch, next, attempt+1) })
+		}
+	}
+	p.dispatch()
 }
 
 // hasWaiters reports whether the caller of one of the records still waits.
@@ -197,14 +211,14 @@ func (p *Producer) finishAbandoned(batch []*queuedRecord, err error) (waiting []
 
 // split sends the halves of a batch that the broker finds too large, and keeps later flushes smaller for a
 // while.
-func (p *Producer) split(batch []*queuedRecord, part, attempt int) {
+func (p *Producer) split(batch []*queuedRecord, at *reservation, attempt int) {
 	p.mu.Lock()
 	p.limit = max(min(p.limit, batchSize(batch)/2), batchOverhead)
-	p.parts.reserve(p.parts.index(part)) // each half releases the partition once
+	second := p.parts.reserve(at.part) // each half releases one
 	p.mu.Unlock()
 	half := len(batch) / 2
-	p.send(batch[:half], part, attempt)
-	p.send(batch[half:], part, attempt)
+	p.send(batch[:half], at, attempt)
+	p.send(batch[half:], second, attempt)
 }
 
 func batchSize(batch []*queuedRecord) int {

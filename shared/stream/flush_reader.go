@@ -12,6 +12,7 @@ import (
 var (
 	errStopped     = errors.New("stream: the attempt has ended")         // the encoder reads it after stop
 	errNothingSent = errors.New("stream: no caller waited for a record") // when the encoder found none
+	errSlow        = errors.New("stream: the broker has not answered yet")
 )
 
 // flushReader hands the records of one attempt to the transport's encoder, which reads them just before it
@@ -62,3 +63,9 @@ func (r *flushReader) ReadRecord() (*kafka.Record, error) {
 
 // stop ends the reading and returns the state before.
 func (r *flushReader) stop() uint32 { return r.state.Swap(stopped) }
+
+// letGo reports whether the encoder needs the values no more: it has read them all, or it has not begun and
+// never will.
+func (r *flushReader) letGo() bool {
+	return r.state.CompareAndSwap(unread, stopped) || r.state.Load() == read
+}

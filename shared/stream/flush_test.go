@@ -3,9 +3,7 @@ package stream
 import (
 	"errors"
 	"io"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/segmentio/kafka-go"
 )
@@ -123,77 +121,4 @@ func TestFlushLimitRecovers(t *testing.T) {
 		t.Errorf("limit %d in the end", p.limit)
 	}
 	p.bytes = 0
-}
-
-func TestPartitionsRoundRobinAndBreaker(t *testing.T) {
-	t.Parallel()
-	now := time.Unix(1000, 0)
-	ps := partitions{now: func() time.Time { return now }}
-	failure := errors.New("timeout")
-	only := func(id int) func(partition) bool { return func(p partition) bool { return p.id == id } }
-	ps.update([]int{0, 1, 2})
-	var order []int
-	for range 6 {
-		id, ok := ps.pick()
-		if !ok {
-			t.Fatal("none is free")
-		}
-		order = append(order, id)
-		ps.release(id, nil)
-	}
-	if !slices.Equal(order, []int{0, 1, 2, 0, 1, 2}) {
-		t.Errorf("order %v", order)
-	}
-	for range breakerFailures {
-		ps.nextRoundRobin(only(1))
-		ps.release(1, failure)
-		ps.nextRoundRobin(only(1))
-		ps.release(1, errNothingSent) // says nothing about the partition
-	}
-	for range 6 {
-		id, _ := ps.pick()
-		ps.release(id, nil)
-		if id == 1 {
-			t.Error("a failing partition is used while others are healthy")
-		}
-	}
-	ps.nextRoundRobin(only(0))
-	if id := ps.retryPartition(0); id != 2 {
-		t.Errorf("second attempt on %d", id)
-	}
-	if id, ok := ps.pick(); ok {
-		t.Errorf("picked %d: two are busy, and the breaker of one is open", id)
-	}
-	now = now.Add(breakerOpen)
-	if id, ok := ps.pick(); !ok || id != 1 {
-		t.Errorf("half-open: %d %v", id, ok)
-	}
-	ps.release(1, failure)
-	if id, ok := ps.pick(); ok {
-		t.Errorf("picked %d after its probe failed", id)
-	}
-	now = now.Add(breakerOpen)
-	ps.pick()
-	ps.release(1, kafka.MessageSizeTooLarge) // the partition answers
-	if !ps.list[1].healthy() {
-		t.Error("open although the probe was answered")
-	}
-	ps.update([]int{7})
-	ps.release(2, nil)
-	if id := ps.retryPartition(7); id != 7 {
-		t.Errorf("the only one: %d", id)
-	}
-}
-
-func TestPartitionsAllOpenAreStillUsed(t *testing.T) {
-	t.Parallel()
-	ps := partitions{now: func() time.Time { return time.Unix(1000, 0) }}
-	ps.update([]int{0})
-	for range breakerFailures {
-		ps.pick()
-		ps.release(0, errors.New("timeout"))
-	}
-	if id, ok := ps.pick(); !ok || id != 0 {
-		t.Errorf("%d %v", id, ok)
-	}
 }

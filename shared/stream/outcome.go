@@ -31,12 +31,13 @@ func (o Outcome) String() string {
 	}
 }
 
-// Errors of a Producer. ErrFull and ErrClosed come with Refused; ErrTooLarge comes with Refused when the
-// record is over the producer's limit, and with Unknown when the broker found it too large.
+// Errors of a Producer. ErrFull, ErrClosed and ErrUnreachable come with Refused; ErrTooLarge comes with
+// Refused when the record is over the producer's limit, and with Unknown when the broker found it too large.
 var (
-	ErrFull     = errors.New("stream: too many bytes pending")
-	ErrTooLarge = errors.New("stream: record too large")
-	ErrClosed   = errors.New("stream: producer closed")
+	ErrFull        = errors.New("stream: too many bytes pending")
+	ErrTooLarge    = errors.New("stream: record too large")
+	ErrClosed      = errors.New("stream: producer closed")
+	ErrUnreachable = errors.New("stream: no leader of a partition answers")
 )
 
 // tooLarge reports whether the broker wants fewer bytes at once.

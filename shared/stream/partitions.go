@@ -10,102 +10,227 @@ import (
 )
 
 const (
-	partitionsTTL   = 5 * time.Second // how long the list of a topic's partitions is used
-	breakerFailures = 3               // failed flushes in a row after which a partition is left out
-	breakerOpen     = time.Second     // for this long; then one flush probes it
+	partitionsTTL   = time.Second // how long the list of a topic's partitions is used
+	breakerFailures = 3           // failed flushes in a row after which a partition is left out
+	breakerOpen     = time.Second // for this long; then one flush probes it
 )
 
 // partitions is the list of a topic's partitions with their use by a producer: round robin, one flush at a
-// time each, and without those whose circuit breaker is open. The producer's mutex guards it.
+// time each, and those that are likely to answer first. The producer's mutex guards it.
 type partitions struct {
 	now       func() time.Time
-	list      []partition
+	limit     int // flushes in flight of all leaders together, without the slow ones
+	inFlight  int // of them
+	list      []*partition
+	leaders   map[int]*leader // also those that led a partition once
+	share     int             // flushes in flight of one leader
 	next      int
 	fetchedAt time.Time
+	failure   error // of the latest request that was not answered
 }
 
 type partition struct {
 	id      int
-	flushes int // in flight
-	breaker *breaker.Breaker
+	leader  *leader
+	flushes int              // in flight
+	breaker *breaker.Breaker // opened by answers that are errors
 }
 
-func (p partition) healthy() bool { return p.breaker.State() != breaker.Open }
+// reservation is the place of one attempt of a flush at a partition.
+type reservation struct {
+	part   *partition
+	leader *leader // of the partition when the attempt began
+	slow   bool    // no answer for slowAfter
+	ended  bool    // the attempt has
+	moved  bool    // another attempt has the records
+}
 
-// update replaces the list. Partitions that stay keep their state.
-func (ps *partitions) update(ids []int) {
-	list := make([]partition, 0, len(ids))
-	for _, id := range ids {
-		if i := ps.index(id); i >= 0 {
-			list = append(list, ps.list[i])
-			continue
+// rank orders partitions by how likely a flush to them is answered soon.
+type rank uint8
+
+const (
+	rankReady       rank = iota // the leader answers, or is to be probed
+	rankRejecting               // the leader answers with errors
+	rankSlow                    // the leader has not answered a flush for slowAfter
+	rankUnanswered              // the leader did not answer the latest request
+	rankUnreachable             // there is no leader, or it did not answer several requests in a row
+)
+
+func (p *partition) rank() rank {
+	state := p.leader.breaker.State()
+	switch {
+	case p.leader.id == noLeader:
+		return rankUnreachable
+	case state == breaker.HalfOpen && p.leader.flushes == 0:
+		return rankReady
+	case state != breaker.Closed && p.leader.failures >= leaderFailures:
+		return rankUnreachable
+	case state != breaker.Closed:
+		return rankUnanswered
+	case p.leader.slow > 0:
+		return rankSlow
+	case p.breaker.State() == breaker.Open:
+		return rankRejecting
+	}
+	return rankReady
+}
+
+// placement says who leads a partition; noLeader when that is unknown.
+type placement struct{ partition, leader int }
+
+// update replaces the list. Partitions and leaders that stay keep their state.
+func (ps *partitions) update(placements []placement) {
+	for _, l := range ps.leaders {
+		l.partitions = 0
+	}
+	list, leaders := make([]*partition, 0, len(placements)), 0
+	for _, at := range placements {
+		p := ps.partition(at.partition)
+		p.leader = ps.leader(at.leader)
+		if p.leader.partitions++; p.leader.partitions == 1 {
+			leaders++
 		}
-		list = append(list, partition{id: id, breaker: breaker.New(breaker.Config{
-			Failures: breakerFailures, Open: backoff.Policy{Min: breakerOpen, Max: breakerOpen}, Now: ps.now,
-		})})
+		list = append(list, p)
 	}
 	ps.list, ps.fetchedAt = list, ps.now()
+	ps.share = (ps.limit + leaders - 1) / leaders
 }
 
-func (ps *partitions) index(id int) int {
-	return slices.IndexFunc(ps.list, func(p partition) bool { return p.id == id })
+func (ps *partitions) partition(id int) *partition {
+	if i := slices.IndexFunc(ps.list, func(p *partition) bool { return p.id == id }); i >= 0 {
+		return ps.list[i]
+	}
+	return &partition{id: id, breaker: breaker.New(breaker.Config{
+		Failures: breakerFailures, Open: backoff.Policy{Min: breakerOpen, Max: breakerOpen}, Now: ps.now,
+	})}
 }
 
-// pick reserves a partition for a new flush. It returns false when each usable one has a flush in flight.
-// Partitions with an open breaker are used only when all are open.
-func (ps *partitions) pick() (int, bool) {
-	healthy := slices.ContainsFunc(ps.list, partition.healthy)
-	return ps.nextRoundRobin(func(p partition) bool { return p.flushes == 0 && (!healthy || p.healthy()) })
+func (ps *partitions) leader(id int) *leader {
+	l := ps.leaders[id]
+	if l == nil {
+		l = newLeader(id, ps.now)
+		if ps.leaders == nil {
+			ps.leaders = map[int]*leader{}
+		}
+		ps.leaders[id] = l
+	}
+	return l
 }
 
-// retryPartition reserves a partition for a second attempt: preferably a healthy and free one, and the same
-// one only when there is no other.
-func (ps *partitions) retryPartition(id int) int {
-	for _, fits := range []func(partition) bool{
-		func(p partition) bool { return p.id != id && p.flushes == 0 && p.healthy() },
-		func(p partition) bool { return p.id != id && p.healthy() },
-		func(p partition) bool { return p.id != id },
+// pick reserves a partition for a new flush, one of the best rank. It returns nil when each of them is busy,
+// and ErrUnreachable when no leader is worth a try.
+func (ps *partitions) pick() (*reservation, error) {
+	if len(ps.list) == 0 {
+		return nil, nil
+	}
+	best := rankUnreachable
+	for _, p := range ps.list {
+		best = min(best, p.rank())
+	}
+	if best == rankUnreachable {
+		return nil, errors.Join(ErrUnreachable, ps.failure)
+	}
+	p := ps.nextRoundRobin(func(p *partition) bool { return p.rank() == best && ps.free(p) })
+	if p == nil {
+		return nil, nil
+	}
+	return ps.reserve(p), nil
+}
+
+// free reports whether the partition and its leader may have one more flush in flight.
+func (ps *partitions) free(p *partition) bool { return p.flushes == 0 && p.leader.flushes < ps.share }
+
+// elsewhere returns a partition of another leader that answers, preferably a free one, or nil.
+func (ps *partitions) elsewhere(first *reservation) *partition {
+	answers := func(p *partition) bool {
+		return p.leader != first.leader && p.rank() == rankReady && p.leader.closed()
+	}
+	if p := ps.nextRoundRobin(func(p *partition) bool { return answers(p) && ps.free(p) }); p != nil {
+		return p
+	}
+	return ps.nextRoundRobin(answers)
+}
+
+// retryPartition returns the partition for a second attempt: of another leader, if one answers, or a
+// different one, or the same when there is no other.
+func (ps *partitions) retryPartition(first *reservation) *partition {
+	if p := ps.elsewhere(first); p != nil {
+		return p
+	}
+	for _, fits := range []func(*partition) bool{
+		func(p *partition) bool { return p.rank() < rankUnanswered && p.leader.closed() },
+		func(p *partition) bool { return p.rank() < rankUnreachable },
+		func(*partition) bool { return true },
 	} {
-		if found, ok := ps.nextRoundRobin(fits); ok {
-			return found
+		p := ps.nextRoundRobin(func(p *partition) bool { return p != first.part && fits(p) })
+		if p != nil {
+			return p
 		}
 	}
-	ps.reserve(ps.index(id))
-	return id
+	return first.part
 }
 
-func (ps *partitions) nextRoundRobin(fits func(partition) bool) (int, bool) {
+func (ps *partitions) nextRoundRobin(fits func(*partition) bool) *partition {
 	for i := range ps.list {
 		j := (ps.next + i) % len(ps.list)
 		if fits(ps.list[j]) {
 			ps.next = (j + 1) % len(ps.list)
-			ps.reserve(j)
-			return ps.list[j].id, true
+			return ps.list[j]
 		}
 	}
-	return 0, false
+	return nil
 }
 
-func (ps *partitions) reserve(i int) {
-	if i >= 0 { // else the topic lost the partition meanwhile
-		ps.list[i].flushes++
-		ps.list[i].breaker.Acquire() // a flush on a half-open partition is its probe
-	}
+func (ps *partitions) reserve(p *partition) *reservation {
+	ps.inFlight++
+	p.flushes++
+	p.leader.flushes++
+	p.breaker.Acquire() // a flush on a half-open partition or leader is its probe
+	p.leader.breaker.Acquire()
+	return &reservation{part: p, leader: p.leader}
 }
 
-// release ends a reservation and notes how the flush ended.
-func (ps *partitions) release(id int, err error) {
-	i := ps.index(id)
-	if i < 0 {
-		return
+// markSlow takes the attempt out of the common limit: from now on only its leader's share counts it.
+func (ps *partitions) markSlow(at *reservation) {
+	at.slow = true
+	at.leader.slow++
+	ps.inFlight--
+}
+
+// release ends a reservation.
+func (ps *partitions) release(at *reservation) {
+	if at.slow {
+		at.leader.slow--
+	} else {
+		ps.inFlight--
 	}
-	p := &ps.list[i]
-	p.flushes--
+	at.part.flushes--
+	at.leader.flushes--
+}
+
+// note notes how an attempt ended.
+func (ps *partitions) note(at *reservation, r result) {
 	switch {
-	case errors.Is(err, errNothingSent):
-	case err == nil || permanent(err): // the partition answers
-		p.breaker.Success()
+	case errors.Is(r.err, errNothingSent), errors.Is(r.err, errStopped):
+	case !r.answered:
+		ps.failure = r.err
+		at.leader.noteUnanswered(r.err)
 	default:
-		p.breaker.Failure(0)
+		at.leader.noteAnswer()
+		if r.err == nil || permanent(r.err) {
+			at.part.breaker.Success()
+		} else {
+			at.part.breaker.Failure(0)
+		}
 	}
+}
+
+// unreachableLeaders counts the leaders that did not answer the latest requests.
+func (ps *partitions) unreachableLeaders() (n int) {
+	for _, l := range ps.leaders {
+		if l.partitions > 0 && (l.id == noLeader || l.breaker.State() != breaker.Closed) {
+			n++
+		}
+	}
+	return n
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,7 +25,7 @@ type ProducerConfig struct {
 	Topic           string
 	MaxBatchBytes   int           // of one flush; 900,000, under the broker's default of 1,048,588
 	MaxPendingBytes int           // queued and in flight; 64 MiB
-	InFlight        int           // concurrent flushes over all partitions; 4, and one per partition
+	InFlight        int           // concurrent flushes; 4, an equal share per leader, and one per partition
 	Linger          time.Duration // longest wait of a record for others while a flush is in flight; 3 ms
 	GatherBytes     int           // queued bytes that end the wait; 256 KiB
 	AttemptTimeout  time.Duration // of one flush; 1.8 s, so that two fit into a caller's 4 s
@@ -57,12 +58,17 @@ const (
 	batchOverhead  = 128 // upper bound for the header of a batch
 )
 
+// connectTimeout leaves time for a second address within an attempt.
+const connectTimeout = time.Second
+
 // Producer writes records to one topic. It is safe for concurrent use.
 //
 // A flush goes to one partition, and the partitions take turns. Records that arrive while a flush is in
 // flight gather for the next, since the work of a broker is per flush rather than per record: an idle
 // producer sends at once, a busy one batches. A slow flush does not block the others: they start after
-// Linger, or when GatherBytes wait.
+// Linger, or when GatherBytes wait. A leader that does not answer holds its share of the flushes only: others
+// get what comes after them, until a probe of it is answered. When no leader answers, records are refused at
+// once.
 type Producer struct {
 	cfg       ProducerConfig
 	client    *kafka.Client
@@ -76,11 +82,11 @@ type Producer struct {
 	waiting     int       // bytes of the queue
 	bytes       int       // of all records that are not settled
 	limit       int       // bytes of a flush; lower than MaxBatchBytes after the broker found one too large
-	inFlight    int
 	lingerTimer *time.Timer
 	lingerArmed bool
 	parts       partitions
 	refreshing  bool
+	lookupBegan time.Time // the first look-up of the partitions
 	closed      bool
 	idle        chan struct{} // closed when nothing is left after Close
 }
@@ -104,11 +110,12 @@ type queuedRecord struct {
 func NewProducer(cfg ProducerConfig) *Producer {
 	cfg = cfg.withDefaults()
 	transport := newTransport(cfg.Security, cfg.ClientID, cfg.Topic)
-	transport.DialTimeout, transport.IdleTimeout = time.Second, time.Minute
+	transport.DialTimeout, transport.IdleTimeout = cfg.AttemptTimeout, time.Minute
+	transport.Dial = (&net.Dialer{Timeout: connectTimeout}).DialContext
 	p := &Producer{
 		cfg: cfg, transport: transport, metrics: newProducerMetrics(cfg.Registerer, cfg.Topic),
 		limit: cfg.MaxBatchBytes,
-		parts: partitions{now: cfg.Now}, idle: make(chan struct{}),
+		parts: partitions{now: cfg.Now, limit: cfg.InFlight}, idle: make(chan struct{}),
 		client: &kafka.Client{Addr: kafka.TCP(cfg.Brokers...), Timeout: cfg.AttemptTimeout,
 			Transport: transport},
 		headers: []kafka.Header{{Key: "content-type", Value: []byte(cfg.ContentType)}},

@@ -8,11 +8,12 @@ import (
 
 // producerMetrics are the metrics of one producer; the label topic tells the producers of a process apart.
 type producerMetrics struct {
-	outcomes [3]prometheus.Counter // by Outcome
-	pending  prometheus.Gauge
-	records  prometheus.Observer
-	seconds  prometheus.Observer
-	retries  prometheus.Counter
+	outcomes    [3]prometheus.Counter // by Outcome
+	pending     prometheus.Gauge
+	records     prometheus.Observer
+	seconds     prometheus.Observer
+	retries     prometheus.Counter
+	unreachable prometheus.Gauge
 }
 
 func newProducerMetrics(reg prometheus.Registerer, topic string) *producerMetrics {
@@ -40,6 +41,11 @@ func newProducerMetrics(reg prometheus.Registerer, topic string) *producerMetric
 		retries: register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "storefront_stream_produce_retries_total",
 			Help: "Flushes that were sent a second time, to another partition if there is one.",
+		}, []string{"topic"})).WithLabelValues(topic),
+		unreachable: register(reg, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "storefront_stream_produce_unreachable_leaders",
+			Help: "Brokers that lead partitions of the topic and did not answer the latest requests: they " +
+				"get no records but a probe every few seconds.",
 		}, []string{"topic"})).WithLabelValues(topic),
 	}
 	for _, o := range []Outcome{Unknown, Acknowledged, Refused} {

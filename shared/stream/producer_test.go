@@ -113,7 +113,7 @@ func heldProducer(t *testing.T, cfg ProducerConfig) (*Producer, *gate) {
 	await(t, "the held flush is in flight", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return p.inFlight == 1 && p.queue.Len() == 0
+		return len(p.parts.list) > 0 && p.parts.list[0].flushes == 1 && p.queue.Len() == 0
 	})
 	return p, &w.requests
 }

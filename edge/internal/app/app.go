@@ -2,9 +2,10 @@
 // which the parts start and stop.
 //
 // An edge starts whatever store is down: without Redis or Kafka it answers signals with 503, without
-// PostgreSQL it accepts the keys that Redis holds. So it is ready as soon as it listens. It stops in the
-// direction of the data: it is not ready and every answer closes its connection, it accepts no new
-// connections, running requests end, records are flushed, and then the clients of the stores are closed.
+// PostgreSQL it accepts the keys that Redis holds. So it is ready as soon as it listens, which it does once
+// its producers are connected to Kafka, or three seconds later. It stops in the direction of the data: it is
+// not ready and every answer closes its connection, it accepts no new connections, running requests end,
+// records are flushed, and then the clients of the stores are closed.
 package app
 
 import (
@@ -26,6 +27,9 @@ import (
 	"storefront.internal/shared/telemetry"
 	"storefront.internal/shared/tracing"
 )
+
+// warmTimeout bounds how long a start waits for Kafka.
+const warmTimeout = 3 * time.Second
 
 // The deadlines of a stop.
 const (
@@ -93,7 +97,7 @@ func (a *App) assemble() {
 	a.group.AddLoop("item hints", func(ctx context.Context) error {
 		return a.parts.itemCache.Hints(ctx, a.parts.items.Changed)
 	})
-	a.group.Add("Kafka", nil, a.flush)
+	a.group.Add("Kafka", a.warm, a.flush)
 	if a.parts.engine != nil {
 		a.group.Add("engine", nil, closer(a.parts.engine.Close))
 	}
@@ -137,6 +141,23 @@ func (a *App) listen(ctx context.Context) error {
 			a.group.Fail(fmt.Errorf("public surface: %w", err))
 		}
 	}()
+	return nil
+}
+
+// warm connects the producers, so that the first requests do not wait for it. Without Kafka the edge starts
+// all the same.
+func (a *App) warm(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, warmTimeout)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, p := range []*stream.Producer{a.parts.signalProducer, a.parts.decisionProducer} {
+		all.Go(func() {
+			if err := p.Warm(ctx); err != nil {
+				a.log.Warn("Kafka does not answer yet", slog.Any("error", err))
+			}
+		})
+	}
+	all.Wait()
 	return nil
 }
 

@@ -123,6 +123,9 @@ func TestStartsWithNothingBehindIt(t *testing.T) {
 	if status := e.get(e.app.PublicAddr(), "/healthz"); status != 200 {
 		t.Errorf("health %d", status)
 	}
+	if !strings.Contains(e.log.String(), "Kafka does not answer yet") {
+		t.Error("the edge did not try to connect to Kafka before it was ready")
+	}
 	status, problem := e.post(secret, "storefront-signals", `{"signals":[]}`)
 	if status != 503 || problem["code"] != "signals_unavailable" {
 		t.Errorf("%d %v", status, problem)
