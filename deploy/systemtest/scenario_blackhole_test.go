@@ -20,8 +20,9 @@ import (
 	"storefront.internal/deploy/stack/link"
 )
 
-// Of three brokers, one becomes unreachable for the edge: what is sent to it arrives nowhere, and no connection
-// is closed. The two others go on with what was sent to it. In the end each accepted signal is stored once.
+// Of three brokers, one becomes unreachable for the edge: what is sent to it arrives nowhere, and no
+// connection is closed. The two others take what it would have got. In the end each accepted signal is stored
+// once.
 // Three brokers are slow on a small machine, so only `make soak` runs this.
 func TestOneBrokerOfThreeIsBlackHoled(t *testing.T) {
 	if !soaking() {
@@ -97,8 +98,8 @@ func (c *linkedCluster) linked() string {
 	return strings.Join(all, ",")
 }
 
-// steadyLoad are clients that each send a batch of one new signal, wait a little, and send the next. It is far
-// below what the machine can do, so that a lower rate means a longer wait.
+// steadyLoad are clients that each send a batch of one new signal, wait a little, and send the next. That is
+// far below what the machine can do, so that a lower rate means a longer wait.
 type steadyLoad struct {
 	accepted, refused atomic.Int64
 	over              chan struct{}

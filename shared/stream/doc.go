@@ -7,7 +7,8 @@
 // group and commits through that generation only, so a member that lost a partition cannot move its offset.
 // When the broker no longer has an offset, the Consumer stops.
 //
-// Records have no keys, since no reader depends on the order across requests: a flush goes to any partition.
+// Records have no keys, since no reader depends on the order across requests: a flush goes to any partition,
+// and records that the leader of one does not acknowledge in time go to another leader, at most once.
 // There are no Kafka transactions, since PostgreSQL keeps records unique.
 package stream
 
