@@ -1,6 +1,8 @@
 package ident
 
 import (
+	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +70,29 @@ func TestDeriveSeparatesParts(t *testing.T) {
 	}
 	if got := Derive(Item, "con_a", "1"); got != "itm_nsob4iru337l6uk9kj9g745uiqd1m7s8" || !Valid(Item, got) {
 		t.Errorf("derivation changed or is not valid: %q", got)
+	}
+}
+
+// Clients in other languages derive the same ids; the vectors are published.
+func TestDeriveEqualsThePublishedVectors(t *testing.T) {
+	text, err := os.ReadFile("../../edge/sdk/testdata/ids.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var vectors []struct {
+		What         string       `json:"what"`
+		Prefix       Prefix       `json:"prefix"`
+		ConnectionID ConnectionID `json:"connection_id"`
+		Parts        []string     `json:"parts"`
+		ID           string       `json:"id"`
+	}
+	if err := json.Unmarshal(text, &vectors); err != nil || len(vectors) < 10 {
+		t.Fatalf("%d vectors, %v", len(vectors), err)
+	}
+	for _, v := range vectors {
+		if got := Derive(v.Prefix, v.ConnectionID, v.Parts...); got != v.ID || !Valid(v.Prefix, got) {
+			t.Errorf("%s: %s, want %s", v.What, got, v.ID)
+		}
 	}
 }
 
