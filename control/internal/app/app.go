@@ -122,7 +122,7 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 		}, registry),
 		runner: jobs.NewRunner(jobs.Config{
 			Pool: pool, Keys: publisher, Items: items, Recomposer: catalog, Archive: archive,
-			Retention: cfg.retention(), Logger: logger,
+			Retention: cfg.retention(), Logger: logger, Holder: postgres.NewSwitch(pool, inserter),
 			Installs: connectors.installWork, Shops: connectors.shopWork, Metrics: metrics.jobs,
 		}),
 		tracing: tracer,

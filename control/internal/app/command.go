@@ -28,6 +28,11 @@ control privacy list     print the requests about personal data that are not com
 control privacy done ID  complete a data request that an operator answered, and delete its webhook
 control privacy approve ID  redact all orders that a held redaction matches
 control privacy refuse ID   complete a held redaction with only the orders that it names
+control connection list     print the connections that are disabled
+control connection disable ID REASON
+                            stop all work for a connection; its webhooks are kept
+control connection enable ID
+                            let the work for a connection continue, with a catch-up
 control reference config print the table of CONFIG.md
 control reference metrics print the table of METRICS.md
 `
@@ -51,10 +56,14 @@ func Main(ctx context.Context, args, environ []string, in io.Reader, out, errs i
 		"keyset promote":    func() error { return changeKeyset(in, out, seal.Promote) },
 		"keyset retire":     func() error { return changeKeyset(in, out, seal.Retire) },
 		"privacy list":      func() error { return listPrivacyRequests(ctx, environ, out) },
+		"connection list":   func() error { return listDisabledConnections(ctx, environ, out) },
 		"reference config":  func() error { return emit(out, ConfigReference()) },
 		"reference metrics": func() error { return emit(out, MetricsReference()) },
 	}
 	if command := privacyCommand(ctx, environ, args, out); command != nil {
+		commands[strings.Join(args, " ")] = command
+	}
+	if command := connectionCommand(ctx, environ, args, out); command != nil {
 		commands[strings.Join(args, " ")] = command
 	}
 	run, ok := commands[strings.Join(args, " ")]

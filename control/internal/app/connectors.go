@@ -73,6 +73,7 @@ func newConnectors(c connectorConfig) connectors {
 			Checker:      shop.NewChecker(shops, shopStore),
 			Bootstraps:   bootstrap.NewRunner(runs, shops, c.metrics.ingest, time.Now),
 			Scheduler:    runs,
+			Marked:       c.catalog,
 			Privacy:      privacy.New(postgres.NewPrivacy(c.pool), c.providers, c.logger),
 			CatchUpEvery: c.cfg.CatchUpEvery,
 			ReloadEvery:  c.cfg.ReloadEvery,

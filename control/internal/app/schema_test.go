@@ -76,6 +76,20 @@ func TestMigrateIsOneCommandForMany(t *testing.T) {
 			t.Errorf("%s one that is not there: %d %s", command, code, text)
 		}
 	}
+	if code, text := run("connection", "list"); code != exitOK || text != "" {
+		t.Errorf("disabled connections of an empty database: %d %s", code, text)
+	}
+	for want, args := range map[string][]string{
+		"no such connection is enabled":  {"connection", "disable", "con_none", "floods us"},
+		"no such connection is disabled": {"connection", "enable", "con_none"},
+	} {
+		if code, text := run(args...); code != exitFailed || !strings.Contains(text, want) {
+			t.Errorf("%v: %d %s", args, code, text)
+		}
+	}
+	if code, _ := run("connection", "disable", "con_none"); code != exitUsage {
+		t.Errorf("without a reason: %d", code)
+	}
 	if code, _ := run("migrate", "down"); code != exitUsage {
 		t.Errorf("down: %d", code)
 	}

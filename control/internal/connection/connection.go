@@ -66,9 +66,13 @@ type Store interface {
 
 // Custom is the connection of a connector's token.
 type Custom struct {
-	ID      ident.ConnectionID
-	StoreID ident.StoreID
+	ID       ident.ConnectionID
+	StoreID  ident.StoreID
+	Disabled bool
 }
+
+// disabledRetryAfter is when a connector may try again after its connection was found disabled.
+const disabledRetryAfter = 5 * time.Minute
 
 // Service creates custom connections and rotates their tokens.
 type Service struct {
@@ -122,7 +126,8 @@ func (s *Service) Rotate(ctx context.Context, c ident.ConnectionID) (token strin
 	return token, nil
 }
 
-// Identify returns the custom connection c when the token is its token, else unauthorized. Every call looks
+// Identify returns the custom connection c when the token is its token, else unauthorized. A disabled one is
+// service_unavailable, so that its connector keeps what it has. Every call looks
 // the token up, so a rotated token is invalid at once; text without the form of a token is not looked up.
 func (s *Service) Identify(ctx context.Context, c ident.ConnectionID, token string) (Custom, error) {
 	if s.Enabled() != nil || !strings.HasPrefix(token, TokenPrefix) || len(token) != tokenLength {
@@ -131,6 +136,10 @@ func (s *Service) Identify(ctx context.Context, c ident.ConnectionID, token stri
 	holder, err := s.store.HolderOf(ctx, s.mac(token))
 	if fault.Is(err, fault.NotFound) || err == nil && holder.ID != c {
 		return Custom{}, fault.New(fault.Unauthorized, "")
+	}
+	if err == nil && holder.Disabled {
+		return Custom{}, &fault.Error{Code: fault.ServiceUnavailable,
+			Detail: "The connection is disabled by an operator.", RetryAfter: disabledRetryAfter}
 	}
 	return holder, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -13,10 +14,11 @@ import (
 )
 
 type fakeStore struct {
-	created []NewConnection
-	macs    [][sha256.Size]byte
-	asked   int
-	fail    error
+	disabled bool
+	created  []NewConnection
+	macs     [][sha256.Size]byte
+	asked    int
+	fail     error
 }
 
 func (f *fakeStore) CreateCustom(_ context.Context, c NewConnection) error {
@@ -34,7 +36,7 @@ func (f *fakeStore) HolderOf(_ context.Context, mac [sha256.Size]byte) (Custom, 
 	f.asked++
 	for _, c := range f.created {
 		if c.TokenHMAC == mac {
-			return Custom{ID: c.ID, StoreID: c.StoreID}, f.fail
+			return Custom{ID: c.ID, StoreID: c.StoreID, Disabled: f.disabled}, f.fail
 		}
 	}
 	return Custom{}, fault.New(fault.NotFound, "")
@@ -72,6 +74,14 @@ func TestATokenOpensItsOwnConnection(t *testing.T) {
 	if store.asked != asked {
 		t.Error("what has not the form of a token was looked up")
 	}
+	store.disabled = true
+	var f *fault.Error
+	if _, err := s.Identify(t.Context(), one.ConnectionID, one.Token); !errors.As(err, &f) ||
+		f.Code != fault.ServiceUnavailable || f.RetryAfter == 0 {
+		t.Errorf("a disabled connection: %v", err)
+	}
+	refused(s, two.ConnectionID, one.Token)
+	store.disabled = false
 	store.fail = fault.New(fault.ServiceUnavailable, "")
 	if _, err := s.Identify(t.Context(), one.ConnectionID, one.Token); !fault.Is(err,
 		fault.ServiceUnavailable) {

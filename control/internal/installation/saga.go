@@ -106,7 +106,8 @@ func NewRunner(cfg RunnerConfig) *Runner { return &Runner{cfg: cfg} }
 var errSuperseded = errors.New("installation: superseded")
 
 // Run advances a saga as far as possible. snooze is the time until the next attempt, 0 when there is nothing
-// left to do. It may be called at any time, by any number of processes.
+// left to do. It returns shop.ErrDisabled, and leaves the saga as it is, for a disabled connection. It may be
+// called at any time, by any number of processes.
 func (r *Runner) Run(ctx context.Context, ref Ref) (snooze time.Duration, err error) {
 	saga, err := r.cfg.Store.Saga(ctx, ref)
 	if fault.Is(err, fault.NotFound) || err == nil && saga.State == StateCompleted {
@@ -119,6 +120,9 @@ func (r *Runner) Run(ctx context.Context, ref Ref) (snooze time.Duration, err er
 		next, err := r.step(ctx, saga)
 		if errors.Is(err, errSuperseded) || ctx.Err() != nil {
 			return 0, ctx.Err()
+		}
+		if errors.Is(err, shop.ErrDisabled) {
+			return 0, err
 		}
 		if err != nil {
 			return r.failed(ctx, saga, err)

@@ -66,7 +66,7 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 // reconcile sweeps one connection. It skips a shop that was closed meanwhile.
 func (s *Sweeper) reconcile(ctx context.Context, w DueShop) {
 	opened, err := s.shops.Open(ctx, w.ConnectionID)
-	if errors.Is(err, shop.ErrClosed) {
+	if errors.Is(err, shop.ErrClosed) || errors.Is(err, shop.ErrDisabled) {
 		return
 	}
 	var done Repairs

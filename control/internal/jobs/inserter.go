@@ -68,10 +68,15 @@ func (i *Inserter) EnqueueRecompose(ctx context.Context, tx pgx.Tx, c ident.Conn
 	return i.insert(ctx, tx, recompose{c, nodes})
 }
 
-// EnqueueRefresh enqueues the fetch of an entity. The transaction has marked the entity and holds its row.
+// EnqueueRefresh enqueues the fetch of entities of a connection. The transaction holds the rows of the
+// entities, which are marked.
 func (i *Inserter) EnqueueRefresh(ctx context.Context, tx pgx.Tx, c ident.ConnectionID,
-	key observation.Key) error {
-	return i.insert(ctx, tx, refresh{c, key.Entity, key.ExternalID})
+	keys ...observation.Key) error {
+	all := make([]river.JobArgs, 0, len(keys))
+	for _, key := range keys {
+		all = append(all, refresh{c, key.Entity, key.ExternalID})
+	}
+	return i.insert(ctx, tx, all...)
 }
 
 // EnqueueShopCheck enqueues the check of shops. uninstalled says that the provider told of an uninstallation.

@@ -34,6 +34,7 @@ type Config struct {
 	Retention  time.Duration // of the archive; 0 keeps everything
 	Shops      *ShopWork     // nil: no job calls a provider's shop
 	Installs   *InstallWork  // nil: no job advances installations
+	Holder     Holder        // nil: a job that ends its process disables no connection
 	Metrics    *Metrics      // nil: jobs are not measured
 	Logger     *slog.Logger
 }
@@ -81,7 +82,7 @@ func (r *Runner) start(ctx context.Context) (*river.Client[pgx.Tx], error) {
 		Queues:  queues(),
 		PeriodicJobs: slices.Concat([]*river.PeriodicJob{every(upkeepEvery, archiveUpkeep{}, true)},
 			r.cfg.Shops.periodic(), r.cfg.Installs.periodic()),
-		Middleware:                  r.cfg.Metrics.middleware(),
+		Middleware:                  r.cfg.middleware(),
 		JobTimeout:                  30 * time.Second,
 		RescueStuckJobsAfter:        rescueAfter,
 		CompletedJobRetentionPeriod: time.Hour,

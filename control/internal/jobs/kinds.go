@@ -137,7 +137,8 @@ func (installationSaga) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{MaxAttempts: retryForever, Queue: queueInstallation, UniqueOpts: onePerArgs()}
 }
 
-// The periodic jobs have one attempt, since the next one comes by itself. requeueInstallations and
+// A periodic job that failed is tried again, and the next one is not enqueued before it has ended.
+// requeueInstallations and
 // requeueBootstraps keep the kinds of the release before, whose workers run beside this release's during an
 // update.
 type (
@@ -147,6 +148,7 @@ type (
 	requeueInstallations struct{}
 	subscriptionSweep    struct{}
 	secretReseal         struct{}
+	markedSweep          struct{}
 )
 
 func (archiveUpkeep) Kind() string        { return "archive_upkeep" }
@@ -156,11 +158,31 @@ func (requeueInstallations) Kind() string { return "installation_wake" }
 func (subscriptionSweep) Kind() string    { return "subscription_sweep" }
 func (secretReseal) Kind() string         { return "secret_reseal" }
 
-func (archiveUpkeep) InsertOpts() river.InsertOpts        { return river.InsertOpts{MaxAttempts: 5} }
-func (requeueCatchUps) InsertOpts() river.InsertOpts      { return river.InsertOpts{MaxAttempts: 1} }
-func (requeueBootstraps) InsertOpts() river.InsertOpts    { return river.InsertOpts{MaxAttempts: 1} }
-func (requeueInstallations) InsertOpts() river.InsertOpts { return river.InsertOpts{MaxAttempts: 1} }
-func (secretReseal) InsertOpts() river.InsertOpts         { return river.InsertOpts{MaxAttempts: 1} }
-func (subscriptionSweep) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{MaxAttempts: 1, Queue: queueInstallation}
+func (markedSweep) Kind() string { return "marked_sweep" }
+
+func (archiveUpkeep) InsertOpts() river.InsertOpts        { return periodicOpts(river.QueueDefault) }
+func (requeueCatchUps) InsertOpts() river.InsertOpts      { return periodicOpts(river.QueueDefault) }
+func (requeueBootstraps) InsertOpts() river.InsertOpts    { return periodicOpts(river.QueueDefault) }
+func (requeueInstallations) InsertOpts() river.InsertOpts { return periodicOpts(river.QueueDefault) }
+func (secretReseal) InsertOpts() river.InsertOpts         { return periodicOpts(river.QueueDefault) }
+func (markedSweep) InsertOpts() river.InsertOpts          { return periodicOpts(river.QueueDefault) }
+func (subscriptionSweep) InsertOpts() river.InsertOpts    { return periodicOpts(queueInstallation) }
+
+// periodicAttempts outlast a restart of PostgreSQL: the last one comes after nine minutes.
+const periodicAttempts = 20
+
+func periodicOpts(queue string) river.InsertOpts {
+	return river.InsertOpts{MaxAttempts: periodicAttempts, Queue: queue, UniqueOpts: onePerArgs()}
+}
+
+// kinds returns every kind of job, for metrics.
+func kinds() []string {
+	all := []river.JobArgs{keyPush{}, itemPush{}, recompose{}, refresh{}, shopCheck{}, bootstrapRun{},
+		catchUp{}, privacyRequest{}, installationSaga{}, archiveUpkeep{}, requeueCatchUps{}, requeueBootstraps{},
+		requeueInstallations{}, subscriptionSweep{}, secretReseal{}, markedSweep{}}
+	names := make([]string, len(all))
+	for i, args := range all {
+		names[i] = args.Kind()
+	}
+	return names
 }

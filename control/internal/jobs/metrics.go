@@ -14,6 +14,7 @@ import (
 type Metrics struct {
 	seconds *prometheus.HistogramVec
 	panics  prometheus.Counter
+	parked  *prometheus.CounterVec
 }
 
 // NewMetrics registers the package's metrics.
@@ -31,16 +32,25 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Name: "storefront_control_job_panics_total",
 			Help: "Panics of jobs; each job is tried again. Every panic is a defect.",
 		}),
+		parked: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "storefront_control_jobs_parked_total",
+			Help: "Jobs that were parked because their process died three times within an hour while " +
+				"they ran. A shop's connection is disabled; other jobs wait for an hour.",
+		}, []string{"kind"}),
 	}
-	r.MustRegister(m.seconds, m.panics)
+	for _, kind := range kinds() {
+		m.parked.WithLabelValues(kind)
+	}
+	r.MustRegister(m.seconds, m.panics, m.parked)
 	return m
 }
 
-func (m *Metrics) middleware() []rivertype.Middleware {
-	if m == nil {
+func (c *Config) middleware() []rivertype.Middleware {
+	if c.Metrics == nil {
 		return nil
 	}
-	return []rivertype.Middleware{&measure{metrics: m}}
+	return []rivertype.Middleware{&measure{metrics: c.Metrics},
+		newCrashGuard(c.Holder, c.Metrics, c.Logger)}
 }
 
 // measure is River's middleware around each job.

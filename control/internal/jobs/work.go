@@ -46,6 +46,11 @@ type (
 		RequestCatchUps(ctx context.Context, reload time.Duration) error
 	}
 
+	// MarkedSweeper gives entities that were marked a while ago, and were not fetched, a job.
+	MarkedSweeper interface {
+		RequeueMarked(ctx context.Context) error
+	}
+
 	// SagaScheduler gives each unfinished installation that has no job one.
 	SagaScheduler interface {
 		RequeueInstallations(ctx context.Context) error
@@ -86,10 +91,10 @@ func (w *InstallWork) addWorkers(all *river.Workers) error {
 	return errors.Join(
 		addWorker(all, sagaTimeout, func(ctx context.Context, a installationSaga) error {
 			snooze, err := w.Runner.Run(ctx, installation.Ref{ID: a.InstallationID, Epoch: a.Epoch})
-			if err == nil && snooze > 0 && a.BesideAttempt == 0 {
-				return river.JobSnooze(snooze)
+			if a.BesideAttempt != 0 {
+				snooze = 0
 			}
-			return err
+			return toRiverResult(snooze, err)
 		}),
 		addWorker(all, 0, func(ctx context.Context, _ requeueInstallations) error {
 			return w.Scheduler.RequeueInstallations(ctx)
@@ -121,6 +126,7 @@ type ShopWork struct {
 	Checker    *shop.Checker
 	Bootstraps *bootstrap.Runner
 	Scheduler  BootstrapScheduler
+	Marked     MarkedSweeper
 	Privacy    *privacy.Service
 
 	CatchUpEvery time.Duration // time between two catch-ups of a shop
@@ -157,6 +163,9 @@ func (w *ShopWork) addWorkers(all *river.Workers) error {
 		addWorker(all, 0, func(ctx context.Context, _ requeueCatchUps) error {
 			return w.Scheduler.RequestCatchUps(ctx, w.ReloadEvery)
 		}),
+		addWorker(all, longTimeout, func(ctx context.Context, _ markedSweep) error {
+			return w.Marked.RequeueMarked(ctx)
+		}),
 	)
 }
 
@@ -165,6 +174,7 @@ func (w *ShopWork) periodic() []*river.PeriodicJob {
 		return nil
 	}
 	return []*river.PeriodicJob{every(requeueEvery, requeueBootstraps{}, true),
+		every(requeueEvery, markedSweep{}, true),
 		every(w.CatchUpEvery, requeueCatchUps{}, false)}
 }
 

@@ -44,20 +44,20 @@ func (w *worker[T]) Timeout(*river.Job[T]) time.Duration { return w.timeout }
 // NextRetry implements river.Worker: soon at first and then every half minute. Jobs with few attempts keep
 // River's policy.
 func (w *worker[T]) NextRetry(job *river.Job[T]) time.Time {
-	if job.MaxAttempts < retryForever {
+	if job.MaxAttempts < periodicAttempts {
 		return time.Time{}
 	}
 	policy := backoff.Policy{Min: 2 * time.Second, Max: 30 * time.Second}
 	return time.Now().Add(policy.Delay(job.Attempt))
 }
 
-// toRiverResult tells River what became of work for a shop. Work for a shop that is closed or gone is
-// cancelled: what is missing is found when the shop comes back. What the provider rejects is not asked for
+// toRiverResult tells River what became of work for a shop. Work for a shop that is closed, disabled or gone
+// is cancelled: what is missing is found when the shop comes back. What the provider rejects is not asked for
 // again.
 func toRiverResult(snooze time.Duration, err error) error {
 	switch {
-	case errors.Is(err, shop.ErrClosed), errors.As(err, new(*provider.RequestRejected)),
-		fault.Is(err, fault.NotFound):
+	case errors.Is(err, shop.ErrClosed), errors.Is(err, shop.ErrDisabled),
+		errors.As(err, new(*provider.RequestRejected)), fault.Is(err, fault.NotFound):
 		return river.JobCancel(err)
 	case err != nil:
 		return err

@@ -27,9 +27,10 @@ func (c *Bootstraps) Missing(ctx context.Context, conn ident.ConnectionID, e cat
 }
 
 const selectUnfinishedRuns = `
-SELECT bootstrap_run_id
-FROM control.bootstrap_runs
-WHERE state IN ('queued', 'running')`
+SELECT r.bootstrap_run_id
+FROM control.bootstrap_runs r
+JOIN control.connections c ON c.connection_id = r.connection_id
+WHERE r.state IN ('queued', 'running') AND c.disabled_at IS NULL`
 
 // RequeueRuns gives each unfinished run its job, if it has none.
 func (c *Bootstraps) RequeueRuns(ctx context.Context) error {
@@ -58,7 +59,7 @@ SELECT c.connection_id, c.state = 'suspended',
     )
 FROM control.connections c
 JOIN control.installations i ON i.connection_id = c.connection_id
-WHERE c.state = 'suspended' OR c.state = 'active' AND i.state = 'completed'
+WHERE c.disabled_at IS NULL AND (c.state = 'suspended' OR c.state = 'active' AND i.state = 'completed')
 ORDER BY c.connection_id`
 
 // RequestCatchUps enqueues for every installed shop its catch-up, a bootstrap run when that is due, or its

@@ -66,14 +66,15 @@ func (s *Store) ReplaceToken(ctx context.Context, c ident.ConnectionID, id ident
 }
 
 const selectHolder = `
-SELECT c.connection_id, c.store_id
+SELECT c.connection_id, c.store_id, c.disabled_at IS NOT NULL
 FROM control.connector_tokens t
 JOIN control.connections c ON c.connection_id = t.connection_id
 WHERE t.token_hmac = $1 AND c.provider = $2`
 
 // HolderOf implements connection.Store.
 func (s *Store) HolderOf(ctx context.Context, mac [sha256.Size]byte) (c connection.Custom, err error) {
-	err = s.pool.QueryRow(ctx, selectHolder, mac[:], connection.ProviderCustom).Scan(&c.ID, &c.StoreID)
+	err = s.pool.QueryRow(ctx, selectHolder, mac[:], connection.ProviderCustom).
+		Scan(&c.ID, &c.StoreID, &c.Disabled)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return c, notFound("token")
 	}

@@ -67,9 +67,10 @@ func (s *Installations) Fail(ctx context.Context, saga installation.Saga,
 }
 
 const selectUnfinishedSagas = `
-SELECT installation_id, epoch
-FROM control.installations
-WHERE state <> 'completed'`
+SELECT i.installation_id, i.epoch
+FROM control.installations i
+JOIN control.connections c ON c.connection_id = i.connection_id
+WHERE i.state <> 'completed' AND c.disabled_at IS NULL`
 
 // RequeueInstallations gives each saga that is not completed its job, if it has none.
 func (s *Installations) RequeueInstallations(ctx context.Context) error {

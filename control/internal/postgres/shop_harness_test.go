@@ -241,9 +241,11 @@ func (m *market) work() {
 	pool := testkit.Pool(m.t, testkit.PostgresAs(m.t, m.url, "storefront_control"))
 	runner := jobs.NewRunner(jobs.Config{
 		Pool: pool, Items: noPush{}, Recomposer: m.catalog, Archive: m.archive,
-		Logger: slog.New(slog.DiscardHandler),
+		Logger: slog.New(slog.DiscardHandler), Holder: m.openSwitch(),
+		Metrics: jobs.NewMetrics(prometheus.NewRegistry()),
 		Shops: &jobs.ShopWork{
 			Refresher: m.ingest, Checker: m.checker, Bootstraps: m.loader, Scheduler: m.bootstraps,
+			Marked:  m.catalog,
 			Privacy: m.privacy, CatchUpEvery: time.Hour, ReloadEvery: day,
 		},
 	})

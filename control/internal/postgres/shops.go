@@ -28,8 +28,8 @@ type Shops struct {
 func NewShops(pool *pgxpool.Pool, jobs Jobs) *Shops { return &Shops{pool: pool, jobs: jobs} }
 
 const selectShop = `
-SELECT c.connection_id, c.store_id, c.provider, c.external_store_id, c.state, c.store_profile, k.sealed,
-    k.updated_at
+SELECT c.connection_id, c.store_id, c.provider, c.external_store_id, c.state, c.disabled_at IS NOT NULL,
+    c.store_profile, k.sealed, k.updated_at
 FROM control.connections c
 LEFT JOIN control.credentials k ON k.connection_id = c.connection_id
 WHERE c.connection_id = $1 AND c.provider <> $2`
@@ -40,7 +40,8 @@ func (s *Shops) Shop(ctx context.Context, c ident.ConnectionID) (r shop.Record, 
 	var at *time.Time
 	err = s.pool.QueryRow(ctx, selectShop, c, connection.ProviderCustom).Scan(&r.Source.ConnectionID,
 		&r.Source.StoreID,
-		&r.Source.Provider, &r.ExternalStoreID, &r.State, &profile, &r.Sealed, &at)
+		&r.Source.Provider, &r.ExternalStoreID, &r.State, &r.Disabled, &profile,
+		&r.Sealed, &at)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, notFound("connection")
 	}

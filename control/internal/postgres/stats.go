@@ -13,8 +13,9 @@ import (
 func (s *Store) Figures(ctx context.Context, silentAfter time.Duration) (f stats.Figures, err error) {
 	f = stats.Figures{
 		Installations: map[string]int{}, Bootstraps: map[string]int{}, Privacy: map[string]int{},
-		Jobs:    map[stats.Job]int{},
-		Silence: map[string]stats.Silence{},
+		Disabled: map[string]int{},
+		Jobs:     map[stats.Job]int{},
+		Silence:  map[string]stats.Silence{},
 	}
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = pgx.BeginTxFunc(ctx, s.pool, snapshot, func(tx pgx.Tx) error {
@@ -53,6 +54,11 @@ SELECT s.kind, count(q.request_id)
 FROM unnest(ARRAY['data_request', 'redact_customer', 'redact_store']) AS s (kind)
 LEFT JOIN control.privacy_requests q ON q.kind = s.kind AND q.completed_at IS NULL
 GROUP BY s.kind`
+	countDisabled = `
+SELECT s.by, count(c.connection_id)
+FROM unnest(ARRAY['operator', 'crashes']) AS s (by)
+LEFT JOIN control.connections c ON c.disabled_by = s.by
+GROUP BY s.by`
 	countJobs = `
 SELECT queue, state::text, count(*)
 FROM control.river_job
@@ -60,9 +66,15 @@ WHERE state IN ('available', 'pending', 'retryable', 'running', 'scheduled', 'di
 GROUP BY queue, state`
 	selectAges = `
 SELECT coalesce((SELECT extract(epoch FROM now() - min(opened_at))::float8
-                 FROM control.installations WHERE state NOT IN ('completed', 'failed')), 0),
+                 FROM control.installations i
+                 WHERE state NOT IN ('completed', 'failed') AND NOT EXISTS (
+                     SELECT FROM control.connections c
+                     WHERE c.connection_id = i.connection_id AND c.disabled_at IS NOT NULL)), 0),
        coalesce((SELECT extract(epoch FROM now() - min(updated_at))::float8
-                 FROM control.bootstrap_runs WHERE state IN ('queued', 'running')), 0),
+                 FROM control.bootstrap_runs b
+                 WHERE state IN ('queued', 'running') AND NOT EXISTS (
+                     SELECT FROM control.connections c
+                     WHERE c.connection_id = b.connection_id AND c.disabled_at IS NOT NULL)), 0),
        coalesce((SELECT extract(epoch FROM now() - min(received_at))::float8
                  FROM control.privacy_requests WHERE completed_at IS NULL), 0),
        (SELECT coalesce(min(day), 61) - 1
@@ -91,7 +103,7 @@ SELECT (SELECT count(*) FROM (SELECT FROM control.observations WHERE state = 'qu
 
 func readCounts(ctx context.Context, tx pgx.Tx, f *stats.Figures) error {
 	counts := map[string]map[string]int{countInstallations: f.Installations, countBootstraps: f.Bootstraps,
-		countPrivacy: f.Privacy}
+		countPrivacy: f.Privacy, countDisabled: f.Disabled}
 	for query, into := range counts {
 		var state string
 		var n int

@@ -25,7 +25,7 @@ type Jobs interface {
 	EnqueueKeyPush(ctx context.Context, tx pgx.Tx, k ident.KeyID) error
 	EnqueueItemPush(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, items []ident.ItemID) error
 	EnqueueRecompose(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, nodes []catalog.TaxonomyID) error
-	EnqueueRefresh(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, key observation.Key) error
+	EnqueueRefresh(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, keys ...observation.Key) error
 	EnqueueShopCheck(ctx context.Context, tx pgx.Tx, uninstalled bool, shops ...ident.ConnectionID) error
 	EnqueueCatchUp(ctx context.Context, tx pgx.Tx, shops ...ident.ConnectionID) error
 	EnqueueBootstrap(ctx context.Context, tx pgx.Tx, runs ...ident.RunID) error

@@ -72,7 +72,7 @@ FROM (
     SELECT s.installation_id
     FROM control.installations s
     JOIN control.connections c ON c.connection_id = s.connection_id
-    WHERE s.state = 'completed' AND c.state = 'active'
+    WHERE s.state = 'completed' AND c.state = 'active' AND c.disabled_at IS NULL
         AND (s.swept_at IS NULL OR s.swept_at < now() - $1::interval)
     ORDER BY s.swept_at NULLS FIRST
     LIMIT $2

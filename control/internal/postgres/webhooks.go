@@ -27,7 +27,7 @@ func NewWebhooks(pool *pgxpool.Pool, jobs Jobs) *Webhooks {
 
 const selectWebhookEndpoint = `
 SELECT e.endpoint_id, e.connection_id, e.provider, e.provider_app_id, coalesce(e.topic, ''),
-    c.external_store_id
+    c.external_store_id, c.disabled_at IS NOT NULL
 FROM control.endpoints e
 JOIN control.connections c ON c.connection_id = e.connection_id
 WHERE e.endpoint_id = $1`
@@ -35,7 +35,8 @@ WHERE e.endpoint_id = $1`
 // Endpoint implements webhook.Store.
 func (w *Webhooks) Endpoint(ctx context.Context, id string) (e webhook.Endpoint, err error) {
 	err = w.pool.QueryRow(ctx, selectWebhookEndpoint, safeHeader(id)).
-		Scan(&e.ID, &e.ConnectionID, &e.App.Provider, &e.App.ID, &e.Topic, &e.ExternalStoreID)
+		Scan(&e.ID, &e.ConnectionID, &e.App.Provider, &e.App.ID, &e.Topic, &e.ExternalStoreID,
+			&e.Disabled)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return e, notFound("endpoint")
 	}
@@ -54,12 +55,13 @@ INSERT INTO control.webhook_deliveries (delivery_id, minted_at, connection_id, e
     provider_delivery_id, triggered_at, raw)
 VALUES ($1, $2, $3, $4, nullif($5, ''), nullif($6, ''), nullif($7, ''), $8)`
 
-// markEntityDirty locks the entity's row, as ApplyFetch does.
+// markEntityDirty locks the entity's row, as ApplyFetch does. An entity that is still marked at sweep_at gets
+// another job.
 const markEntityDirty = `
-INSERT INTO control.entities AS e (connection_id, entity, external_id, dirty_seq)
-VALUES ($1, $2, $3, 1)
+INSERT INTO control.entities AS e (connection_id, entity, external_id, dirty_seq, sweep_at)
+VALUES ($1, $2, $3, 1, now() + interval '10 minutes')
 ON CONFLICT (connection_id, entity, external_id) DO UPDATE
-SET dirty_seq = e.dirty_seq + 1
+SET dirty_seq = e.dirty_seq + 1, sweep_at = excluded.sweep_at
 RETURNING redacted_at IS NOT NULL`
 
 const insertPrivacyRequest = `
@@ -92,20 +94,23 @@ func (w *Webhooks) SaveEvent(ctx context.Context, d *webhook.Event) error {
 
 // enqueueFollowUp enqueues what an event calls for. A refresh is enqueued under the lock of the entity's row:
 // the entity's job either runs and will see the mark, or has completed. redacted says that the entity's data
-// may not be kept.
+// may not be kept. Of a disabled connection, entities are only marked, and enabling it catches up.
 func (w *Webhooks) enqueueFollowUp(ctx context.Context, tx pgx.Tx,
 	d *webhook.Event) (redacted bool, err error) {
 	c := d.Endpoint.ConnectionID
 	switch d.Kind {
 	case provider.Changed, provider.Deleted:
 		if err := tx.QueryRow(ctx, markEntityDirty, c, d.Key.Entity,
-			d.Key.ExternalID).Scan(&redacted); err != nil || redacted {
+			d.Key.ExternalID).Scan(&redacted); err != nil || redacted || d.Endpoint.Disabled {
 			return redacted, err
 		}
 		return false, w.jobs.EnqueueRefresh(ctx, tx, c, d.Key)
 	case provider.Uninstalled, provider.Suspended, provider.Resumed:
 		return false, w.jobs.EnqueueShopCheck(ctx, tx, d.Kind == provider.Uninstalled, c)
 	case provider.Unspecified:
+		if d.Endpoint.Disabled {
+			return false, nil
+		}
 		return false, w.jobs.EnqueueCatchUp(ctx, tx, c)
 	case provider.RedactCustomer, provider.RedactShop, provider.DataRequest:
 		if _, err := tx.Exec(ctx, insertPrivacyRequest, d.ID, c, d.Kind,

@@ -26,12 +26,18 @@ type Checker struct {
 // NewChecker returns a Checker.
 func NewChecker(shops *Shops, states States) *Checker { return &Checker{shops: shops, states: states} }
 
+// disabledCheckDelay is how long a check of a disabled connection waits until it looks again.
+const disabledCheckDelay = 10 * time.Minute
+
 // Check asks the provider whether the shop may be called. A refused credential ends the connection only when
 // the provider also told of an uninstallation: a refusal alone may be an error of the provider or a missing
 // scope. snooze is the time until another attempt, 0 when the answer is known.
 func (k *Checker) Check(ctx context.Context, c ident.ConnectionID,
 	uninstalled bool) (snooze time.Duration, err error) {
 	opened, err := k.shops.OpenAny(ctx, c)
+	if errors.Is(err, ErrDisabled) { // what the webhook told must not be lost
+		return disabledCheckDelay, nil
+	}
 	if err != nil {
 		return 0, err
 	}

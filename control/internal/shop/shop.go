@@ -30,11 +30,24 @@ const (
 // ErrClosed means that the shop may not be called now.
 var ErrClosed = errors.New("shop: closed")
 
+// ErrDisabled means that the connection is disabled: work for it stays as it is until it is enabled.
+var ErrDisabled = errors.New("shop: disabled")
+
+// DisabledBy is who disabled a connection.
+type DisabledBy string
+
+// The closed set of those who disable connections.
+const (
+	DisabledByOperator DisabledBy = "operator"
+	DisabledByCrashes  DisabledBy = "crashes" // its jobs ended the process again and again
+)
+
 // Record is the stored state of a provider's connection.
 type Record struct {
 	Source          observation.Source
 	ExternalStoreID string
 	State           State
+	Disabled        bool
 	Profile         provider.Profile
 	Sealed          []byte    // the credential; nil when it was deleted
 	CredentialAt    time.Time // when the credential was stored
@@ -71,7 +84,7 @@ func CredentialBinding(c ident.ConnectionID) seal.Binding {
 	return seal.Binding{Table: "credentials", Column: "sealed", Row: string(c), Connection: string(c)}
 }
 
-// Open returns an active shop, or ErrClosed.
+// Open returns an active shop, ErrClosed or ErrDisabled.
 func (s *Shops) Open(ctx context.Context, c ident.ConnectionID) (Opened, error) {
 	o, err := s.OpenAny(ctx, c)
 	if err == nil && o.State != Active {
@@ -80,11 +93,14 @@ func (s *Shops) Open(ctx context.Context, c ident.ConnectionID) (Opened, error) 
 	return o, err
 }
 
-// OpenAny returns a shop that has a credential, in any state, or ErrClosed.
+// OpenAny returns a shop that has a credential, in any state, or else ErrClosed or ErrDisabled.
 func (s *Shops) OpenAny(ctx context.Context, c ident.ConnectionID) (Opened, error) {
 	r, err := s.store.Shop(ctx, c)
 	if err != nil {
 		return Opened{}, err
+	}
+	if r.Disabled {
+		return Opened{}, ErrDisabled
 	}
 	adapter, mounted := s.registry.Adapter(r.Source.Provider)
 	if !mounted || r.Sealed == nil {

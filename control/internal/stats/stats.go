@@ -30,6 +30,7 @@ type Figures struct {
 	StalestBootstrap   time.Duration  // since the unfinished run with the oldest progress saved it
 	Privacy            map[string]int // privacy requests that are not completed, by kind
 	OldestPrivacy      time.Duration  // age of the oldest of them
+	Disabled           map[string]int // disabled connections, by who disabled them
 	Jobs               map[Job]int    // unfinished and discarded ones
 	DaysAhead          int            // whole days ahead for which every table has its partition
 	Silence            map[string]Silence
@@ -64,7 +65,7 @@ type Collector struct {
 
 	// Also the gauges without labels are vectors, so that they can be left out.
 	installations, oldestInstallation, bootstraps, stalestBootstrap, privacy, oldestPrivacy, jobs, partitions,
-	silence, silent, quarantine, defaultRows, pushLag *prometheus.GaugeVec
+	silence, silent, quarantine, defaultRows, pushLag, disabled *prometheus.GaugeVec
 	all []*prometheus.GaugeVec
 	up  prometheus.Gauge
 }
@@ -108,6 +109,9 @@ func New(cfg Config, r prometheus.Registerer) *Collector {
 		"Observations and webhook events in default partitions, up to 1,000 each. "+
 			"Above 0, the partition of a day was missing: an operator moves the rows.")
 	c.pushLag = vec("item_push_lag_seconds", "Age of the oldest unfinished push of items to Redis.")
+	c.disabled = vec("connections_disabled",
+		"Connections that are disabled, by who did it: an operator, or Storefront itself because their "+
+			"jobs ended the process again and again (crashes).", "by")
 	c.up = prometheus.NewGauge(prometheus.GaugeOpts{Name: "storefront_control_census_up",
 		Help: "1 while the figures can be read from PostgreSQL; at 0 they are left out."})
 	r.MustRegister(c.up)
@@ -148,6 +152,9 @@ func (c *Collector) show(f *Figures) {
 	}
 	for kind, n := range f.Privacy {
 		c.privacy.WithLabelValues(kind).Set(float64(n))
+	}
+	for by, n := range f.Disabled {
+		c.disabled.WithLabelValues(by).Set(float64(n))
 	}
 	for job, n := range f.Jobs {
 		c.jobs.WithLabelValues(job.Queue, job.State).Set(float64(n))

@@ -44,6 +44,7 @@ type Endpoint struct {
 	App             appsecret.App
 	Topic           string // "" for every topic
 	ExternalStoreID string
+	Disabled        bool // the connection is: nothing is fetched for it
 }
 
 // Event is a webhook as it is stored.
