@@ -36,14 +36,13 @@ func BenchmarkDeliver500(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
+		var reader Reader
 		for _, element := range elements {
-			o := ReadObservation(element)
+			o := reader.Read(element, "con_1", "str_1")
 			if o.Quarantined != nil {
 				b.Fatal(o.Quarantined)
 			}
-			id := Identity{ConnectionID: "con_1", StoreID: "str_1", ExternalID: o.ExternalID,
-				Revision: o.Revision}
-			_ = Digest(Complete(o.Content, id))
+			_ = Digest(o.Completed.Document)
 		}
 	}
 }

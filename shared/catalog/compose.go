@@ -1,5 +1,7 @@
 package catalog
 
+import "slices"
+
 // Compose returns the body of getCatalogItem: the aggregate as stored, with the refresh_revision of the item,
 // and with the name, handles and parent of each taxonomy node whose category document is known. Other nodes
 // keep what was delivered with the item. It does not change the stored aggregate.
@@ -7,29 +9,43 @@ func Compose(stored *CatalogAggregate, refreshRevision int64,
 	categories map[TaxonomyID]*TaxonomyNodeDocument) []byte {
 	a := *stored
 	a.RefreshRevision = refreshRevision
-	if len(stored.Item.Taxonomy) > 0 && len(categories) > 0 {
-		a.Item.Taxonomy = make([]TaxonomyRef, len(stored.Item.Taxonomy))
-		for i, t := range stored.Item.Taxonomy {
-			if c := categories[t.TaxonomyID]; c != nil {
-				t.Name, t.Handles, t.ParentID = c.Name, c.Handles, c.ParentID
-			}
-			a.Item.Taxonomy[i] = t
-		}
+	if len(categories) > 0 {
+		a.Item.Taxonomy = slices.Clone(stored.Item.Taxonomy)
+		nameTaxonomy(a.Item.Taxonomy, categories)
 	}
 	w := newWriter()
 	a.write(w)
 	return w.b
 }
 
+// nameTaxonomy takes name, handles and parent from the known categories.
+func nameTaxonomy(refs []TaxonomyRef, categories map[TaxonomyID]*TaxonomyNodeDocument) {
+	for i := range refs {
+		if c := categories[refs[i].TaxonomyID]; c != nil {
+			refs[i].Name, refs[i].Handles, refs[i].ParentID = c.Name, c.Handles, c.ParentID
+		}
+	}
+}
+
 func (a *CatalogAggregate) write(w *writer) {
+	a.writeItem(w)
+	for i := range a.Variants {
+		a.Variants[i].write(w)
+	}
+	a.writeAvailability(w)
+}
+
+// writeItem writes what comes before the variants.
+func (a *CatalogAggregate) writeItem(w *writer) {
 	w.open('{')
 	w.name("item")
 	a.Item.write(w)
 	w.name("variants")
 	w.open('[')
-	for i := range a.Variants {
-		a.Variants[i].write(w)
-	}
+}
+
+// writeAvailability writes what comes behind the variants.
+func (a *CatalogAggregate) writeAvailability(w *writer) {
 	w.close(']')
 	w.name("availability")
 	w.open('[')
@@ -68,8 +84,14 @@ func (i *Item) write(w *writer) {
 			w.raw([]byte("false"))
 		}
 	}
-	writeList(w, "taxonomy", i.Taxonomy, func(t *TaxonomyRef) { t.write(w) })
+	w.taxonomy.from = len(w.b)
+	i.writeTaxonomy(w)
+	w.taxonomy.to = len(w.b)
 	w.close('}')
+}
+
+func (i *Item) writeTaxonomy(w *writer) {
+	writeList(w, "taxonomy", i.Taxonomy, func(t *TaxonomyRef) { t.write(w) })
 }
 
 // writeList writes a member unless the slice is nil.

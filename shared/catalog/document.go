@@ -26,30 +26,39 @@ type Identity struct {
 // ReadDocument parses and validates a document. Our ids and refresh_revision are ignored, unknown members
 // dropped. The pointer of the violation starts at the document.
 func ReadDocument(e Entity, text []byte) (Document, *Violation) {
+	return new(Reader).document(e, text, nil)
+}
+
+// document is ReadDocument. With a completion, what it returns lacks the variants.
+func (d *Reader) document(e Entity, text []byte, c *completion) (Document, *Violation) {
 	if len(text) > MaxDocument {
 		return nil, &Violation{Rule: TooLarge}
 	}
-	t, violation := parse(text)
+	t, violation := parse(text, d.nodes)
+	d.nodes = t.nodes
 	if violation == nil {
-		r := &reader{tree: t}
-		var d Document
-		switch root := r.object(0); e {
-		case Product:
-			d = readProduct(r, root)
-		case Category:
-			d = readCategory(r, root)
-		default:
-			d = readOrder(r, root)
+		r := &reader{tree: t, free: d.free}
+		read := r.entity(e, c)
+		d.free = r.free
+		if violation = r.violation; violation == nil {
+			return read, nil
 		}
-		if r.violation == nil {
-			return d, nil
-		}
-		violation = r.violation
 	}
 	if e == Order {
 		violation.withoutBuyerData()
 	}
 	return nil, violation
+}
+
+func (r *reader) entity(e Entity, c *completion) Document {
+	switch root := r.object(0); e {
+	case Product:
+		return readProduct(r, root, c)
+	case Category:
+		return readCategory(r, root)
+	default:
+		return readOrder(r, root)
+	}
 }
 
 // Complete adds our ids to a document that was read, or built by an adapter, and returns its canonical bytes,

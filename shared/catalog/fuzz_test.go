@@ -56,14 +56,14 @@ func FuzzSplit(f *testing.F) {
 }
 
 func checkObservation(t *testing.T, element []byte) {
-	o := ReadObservation(element)
+	o := readObservation(element)
 	if o.Rejected != "" {
-		if o.Quarantined != nil || o.Content != nil {
+		if o.Quarantined != nil || o.Completed.Document != nil {
 			t.Fatalf("two outcomes of %q", element)
 		}
 		return
 	}
-	if (o.Quarantined == nil && o.Operation == Upsert) != (o.Content != nil) {
+	if (o.Quarantined == nil && o.Operation == Upsert) != (o.Completed.Document != nil) {
 		t.Fatalf("content and outcome of %q: %v", element, o.Quarantined)
 	}
 	if s := o.ExternalID; s == "" || !utf8.ValidString(s) || strings.Contains(s, "\x00") {

@@ -8,10 +8,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"storefront.internal/shared/ident"
 )
 
 // Observation is one delivered element as read. Exactly one of three holds: it is Rejected and not archived;
-// it is Quarantined and archived; or it is valid, and has Content unless it is a delete.
+// it is Quarantined and archived; or it is valid, and Completed unless it is a delete.
 //
 // Its slices alias the element. Since it may hold buyer data, it prints as a placeholder.
 type Observation struct {
@@ -24,7 +26,7 @@ type Observation struct {
 	Raw      []byte // the exact bytes of raw, also for null; nil when absent
 	Document []byte // the exact bytes of document; nil when absent or null
 
-	Content     Document        // the document as read; Complete returns its canonical bytes
+	Completed   Completed       // the document with our ids; zero for a delete
 	Rejected    RejectionReason // empty unless rejected
 	Quarantined *Violation      // nil unless quarantined
 }
@@ -42,8 +44,15 @@ func (o Observation) LogValue() slog.Value {
 		slog.Int64("revision", o.Revision))
 }
 
-// ReadObservation reads one element, from Split or out of quarantine. It keeps nothing between elements.
-func ReadObservation(element []byte) Observation {
+// Reader reads elements one after another, from Split or out of quarantine. It keeps buffers between them,
+// but nothing of an element. It is not safe for concurrent use.
+type Reader struct {
+	nodes []node
+	free  []LocalizedText
+}
+
+// Read reads one element of a connection and completes its document.
+func (d *Reader) Read(element []byte, c ident.ConnectionID, s ident.StoreID) Observation {
 	m, ok := readMembers(element)
 	if !ok {
 		return Observation{Rejected: InvalidObservation}
@@ -56,8 +65,10 @@ func ReadObservation(element []byte) Observation {
 		return o
 	}
 	o.Quarantined = o.readRest(&m)
+	if o.Quarantined == nil && o.Document != nil {
+		o.Quarantined = d.complete(&o, c, s)
+	}
 	if o.Quarantined != nil {
-		o.Content = nil
 		if o.Entity == Order {
 			o.Quarantined.withoutBuyerData()
 		}
@@ -124,14 +135,18 @@ func (o *Observation) readRest(m *members) *Violation {
 			return violation.under("/raw")
 		}
 	}
-	if o.Document == nil {
-		return nil
-	}
-	content, violation := ReadDocument(o.Entity, o.Document)
+	return nil
+}
+
+// complete reads the document of an observation and completes it.
+func (d *Reader) complete(o *Observation, c ident.ConnectionID, s ident.StoreID) *Violation {
+	writing := newCompletion(Identity{ConnectionID: c, StoreID: s, ExternalID: o.ExternalID,
+		Revision: o.Revision}, len(o.Document))
+	read, violation := d.document(o.Entity, o.Document, writing)
 	if violation != nil {
 		return violation.under("/document")
 	}
-	o.Content = content
+	o.Completed = writing.end(read)
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 const soundCategory = `{"name":{"es":"Ropa"}}`
 
 func TestReadObservation(t *testing.T) {
-	o := ReadObservation([]byte(` { "external_id" : "a\u00e9\/1", "entity":"category","revision":9007199254740991,
+	o := readObservation([]byte(` { "external_id" : "a\u00e9\/1", "entity":"category","revision":9007199254740991,
 		"operation":"upsert","source_updated_at":"2026-02-03T04:05:06.1234567-03:00",
 		"document": {"name" : {"es":"Ropa"}} , "raw": [1, 1.0 , {"b":1,"a":"\u00e9"} ] ,"extra":{"\u0000":[]} } `))
 	if o.Rejected != "" || o.Quarantined != nil {
@@ -27,17 +27,17 @@ func TestReadObservation(t *testing.T) {
 		string(o.Document) != `{"name" : {"es":"Ropa"}}` {
 		t.Errorf("spans: raw %s document %s", o.Raw, o.Document)
 	}
-	if d, ok := o.Content.(*TaxonomyNodeDocument); !ok || d.Name["es"] != "Ropa" {
-		t.Errorf("content %v", o.Content)
+	if !strings.HasSuffix(string(o.Completed.Document), `"name":{"es":"Ropa"}}`) {
+		t.Errorf("completed %s", o.Completed.Document)
 	}
 }
 
 func TestReadObservationWithout(t *testing.T) {
 	f := func(element string, operation Operation, raw string, content bool) {
 		t.Helper()
-		o := ReadObservation([]byte(element))
+		o := readObservation([]byte(element))
 		if o.Rejected != "" || o.Quarantined != nil || o.Operation != operation || string(o.Raw) != raw ||
-			(o.Content != nil) != content || !o.SourceUpdatedAt.IsZero() {
+			(o.Completed.Document != nil) != content || !o.SourceUpdatedAt.IsZero() {
 			t.Errorf("%s: %q %v %q raw %s", element, o.Rejected, o.Quarantined, o.Operation, o.Raw)
 		}
 	}
@@ -55,8 +55,8 @@ func TestRejections(t *testing.T) {
 	seen := make(map[RejectionReason]bool)
 	f := func(element string, want RejectionReason) {
 		t.Helper()
-		o := ReadObservation([]byte(element))
-		if o.Rejected != want || o.Quarantined != nil || o.Content != nil {
+		o := readObservation([]byte(element))
+		if o.Rejected != want || o.Quarantined != nil || o.Completed.Document != nil {
 			t.Errorf("%.200s: %q %v, want %q", element, o.Rejected, o.Quarantined, want)
 		}
 		seen[want] = true
@@ -92,7 +92,7 @@ func TestRejections(t *testing.T) {
 	}
 	longest := `{"external_id":"` + strings.Repeat("é", MaxExternalID) +
 		`","entity":"order","revision":1,"operation":"delete"}`
-	if o := ReadObservation([]byte(longest)); o.Rejected != "" || o.Quarantined != nil {
+	if o := readObservation([]byte(longest)); o.Rejected != "" || o.Quarantined != nil {
 		t.Errorf("the longest external id: %q %v", o.Rejected, o.Quarantined)
 	}
 }
@@ -100,9 +100,9 @@ func TestRejections(t *testing.T) {
 func TestQuarantine(t *testing.T) {
 	f := func(entity, members, want string) {
 		t.Helper()
-		o := ReadObservation([]byte(`{"external_id":"a","entity":"` + entity + `","revision":1,` + members +
+		o := readObservation([]byte(`{"external_id":"a","entity":"` + entity + `","revision":1,` + members +
 			`}`))
-		if o.Rejected != "" || o.Quarantined == nil || o.Content != nil {
+		if o.Rejected != "" || o.Quarantined == nil || o.Completed.Document != nil {
 			t.Errorf("%.200s: %q %v", members, o.Rejected, o.Quarantined)
 			return
 		}
@@ -151,7 +151,7 @@ func TestQuarantine(t *testing.T) {
 func TestBoundsThatHold(t *testing.T) {
 	f := func(members string) {
 		t.Helper()
-		o := ReadObservation([]byte(`{"external_id":"a","entity":"category","revision":1,` + members + `}`))
+		o := readObservation([]byte(`{"external_id":"a","entity":"category","revision":1,` + members + `}`))
 		if o.Rejected != "" || o.Quarantined != nil {
 			t.Errorf("%.200s: %q %v", members, o.Rejected, o.Quarantined)
 		}
@@ -169,7 +169,7 @@ func TestBoundsThatHold(t *testing.T) {
 func TestReasonsOfOrdersHoldNoBuyerData(t *testing.T) {
 	f := func(members, want string) {
 		t.Helper()
-		o := ReadObservation([]byte(`{"external_id":"a","entity":"order","revision":1,` + members + `}`))
+		o := readObservation([]byte(`{"external_id":"a","entity":"order","revision":1,` + members + `}`))
 		if o.Quarantined == nil || o.Quarantined.String() != want {
 			t.Errorf("%s: %v, want %s", members, o.Quarantined, want)
 		}
@@ -190,11 +190,11 @@ func TestReasonsOfOrdersHoldNoBuyerData(t *testing.T) {
 }
 
 func TestNothingPrintsAnOrder(t *testing.T) {
-	o := ReadObservation([]byte(`{"external_id":"a","entity":"order","revision":1,"raw":"ana@example.com","document":` + soundOrder + `}`))
+	o := readObservation([]byte(`{"external_id":"a","entity":"order","revision":1,"raw":"ana@example.com","document":` + soundOrder + `}`))
 	if o.Quarantined != nil {
 		t.Fatal(o.Quarantined)
 	}
-	d := o.Content.(*OrderDocument)
+	d := read(t, Order, soundOrder).(*OrderDocument)
 	var log strings.Builder
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "observation", o, "pointer", &o, "order", d, "value",
 		*d)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -14,22 +15,19 @@ const (
 	maxExponent = 400
 )
 
-// parse returns the tree of the text, or its first violation.
-func parse(text []byte) (*tree, *Violation) {
-	t := &tree{text: text, nodes: make([]node, 0, 16+len(text)/16)}
-	if violation := walk(text, t.add); violation != nil {
-		return nil, violation
-	}
-	return t, nil
+// parse returns the tree of the text, or its first violation. The tree takes over the nodes.
+func parse(text []byte, nodes []node) (*tree, *Violation) {
+	t := &tree{text: text, nodes: slices.Grow(nodes[:0], min(16+len(text)/16, maxNodes))}
+	return t, walk(text, t.add)
 }
 
 // validate returns the first violation of the text without building a tree.
-func validate(text []byte) *Violation { return walk(text, func(node, int) {}) }
+func validate(text []byte) *Violation { return walk(text, func(node, int) bool { return true }) }
 
 // walk reads the text and returns its first violation of the grammar or of the rules for depth, names,
 // escapes and exponents. It passes each scalar, name, opening and closing to add; depth counts the containers
-// around it.
-func walk(text []byte, add func(n node, depth int)) *Violation {
+// around it. When add returns false, the text is too large.
+func walk(text []byte, add func(n node, depth int) bool) *Violation {
 	if !utf8.Valid(text) {
 		return &Violation{Rule: InvalidJSON}
 	}
@@ -53,7 +51,7 @@ func newDecoder(text []byte, opts ...jsontext.Options) *jsontext.Decoder {
 }
 
 // step reads one of them.
-func step(dec *jsontext.Decoder, add func(n node, depth int)) *Violation {
+func step(dec *jsontext.Decoder, add func(n node, depth int) bool) *Violation {
 	depth := dec.StackDepth()
 	n := node{kind: byte(dec.PeekKind())}
 	switch n.kind {
@@ -84,7 +82,9 @@ func step(dec *jsontext.Decoder, add func(n node, depth int)) *Violation {
 			return &Violation{rule, printable(pointer)}
 		}
 	}
-	add(n, depth)
+	if !add(n, depth) {
+		return &Violation{Rule: TooLarge}
+	}
 	return nil
 }
 

@@ -3,9 +3,16 @@ package catalog
 import "storefront.internal/shared/ident"
 
 func (a *CatalogAggregate) complete(id Identity) {
-	item := NewItemID(id.ConnectionID, id.ExternalID)
-	a.Item.ItemID, a.Item.StoreID, a.Item.ConnectionID = item, id.StoreID, id.ConnectionID
-	a.Item.ExternalID = id.ExternalID
+	a.completeItem(id)
+	for i := range a.Variants {
+		a.Variants[i].complete(id, a.Item.ItemID)
+	}
+	a.completeAvailability(id)
+}
+
+func (a *CatalogAggregate) completeItem(id Identity) {
+	a.Item.ItemID = NewItemID(id.ConnectionID, id.ExternalID)
+	a.Item.StoreID, a.Item.ConnectionID, a.Item.ExternalID = id.StoreID, id.ConnectionID, id.ExternalID
 	for i := range a.Item.Taxonomy {
 		t := &a.Item.Taxonomy[i]
 		t.TaxonomyID = NewTaxonomyID(id.ConnectionID, t.ExternalID)
@@ -13,21 +20,27 @@ func (a *CatalogAggregate) complete(id Identity) {
 			t.ParentID = NewTaxonomyID(id.ConnectionID, t.ParentExternalID)
 		}
 	}
-	for i := range a.Variants {
-		v := &a.Variants[i]
-		v.VariantID, v.ItemID = NewVariantID(id.ConnectionID, id.ExternalID, v.ExternalID), item
-	}
+	a.RefreshRevision = id.Revision
+}
+
+func (v *Variant) complete(id Identity, item ident.ItemID) {
+	v.VariantID, v.ItemID = NewVariantID(id.ConnectionID, id.ExternalID, v.ExternalID), item
+}
+
+func (a *CatalogAggregate) completeAvailability(id Identity) {
 	for i := range a.Availability {
 		if v := &a.Availability[i]; v.VariantExternalID != "" {
 			v.VariantID = NewVariantID(id.ConnectionID, id.ExternalID, v.VariantExternalID)
 		}
 	}
-	a.RefreshRevision = id.Revision
 }
 
-func readProduct(r *reader, root int) *CatalogAggregate {
+// readProduct reads a product. A completion takes its variants one by one; without one the product has them.
+func readProduct(r *reader, root int, c *completion) *CatalogAggregate {
 	a := &CatalogAggregate{Item: readItem(r, r.object(r.need(root, "item"))), Variants: []Variant{},
 		Availability: []Availability{}}
+	r.keep()
+	c.begin(a)
 	list := r.need(root, "variants")
 	byVariantID := make(map[string]string) // variant_id in the document → external id
 	known := make(map[string]bool)
@@ -37,12 +50,16 @@ func readProduct(r *reader, root int) *CatalogAggregate {
 			r.fail(r.get(n, "external_id"), DuplicateExternalID)
 		}
 		known[v.ExternalID] = true
-		a.Variants = append(a.Variants, v)
+		if c.variant(&v) {
+			r.giveBack()
+		} else {
+			a.Variants = append(a.Variants, v)
+		}
 		if id := r.documentVariantID(n); id != "" {
 			byVariantID[id] = v.ExternalID
 		}
 	}
-	if r.violation == nil && len(a.Variants) == 0 {
+	if r.violation == nil && len(known) == 0 {
 		r.fail(list, TooFew)
 	}
 	for n := range r.each(r.get(root, "availability"), maxAvailable) {

@@ -232,6 +232,7 @@ func quote(t *rapid.T, b *bytes.Buffer, s string) {
 func TestDigestDependsOnContentAlone(t *testing.T) {
 	for _, e := range Entities() {
 		t.Run(string(e), rapid.MakeCheck(func(t *rapid.T) {
+			var reader Reader
 			document := documents(e).Draw(t, "document")
 			var digests [2]string
 			for i := range digests {
@@ -245,6 +246,7 @@ func TestDigestDependsOnContentAlone(t *testing.T) {
 				digests[i] = Digest(canonical)
 				checkStorable(t, canonical)
 				checkIdempotent(t, e, canonical)
+				checkCompleted(t, &reader, e, b.Bytes(), canonical)
 			}
 			if digests[0] != digests[1] {
 				t.Fatal("two forms of one document have two digests")

@@ -18,6 +18,7 @@ const (
 	// MaxExternalID bounds the characters of an external id.
 	MaxExternalID = 512
 
+	maxNodes     = 1 << 18 // values and names of a document: a product with all of its lists full has fewer
 	maxInteger   = MaxRevision
 	maxText      = 1 << 20 // bytes of a localized text
 	maxWord      = 1 << 10 // bytes of any other string
@@ -38,7 +39,36 @@ const absent = -1
 type reader struct {
 	tree      *tree
 	violation *Violation
+	lent      []LocalizedText // since the last call of giveBack
+	free      []LocalizedText
 }
+
+// newText returns an empty text.
+func (r *reader) newText() LocalizedText {
+	n := len(r.free)
+	if n == 0 {
+		r.lent = append(r.lent, make(LocalizedText))
+	} else {
+		r.lent, r.free = append(r.lent, r.free[n-1]), r.free[:n-1]
+	}
+	return r.lent[len(r.lent)-1]
+}
+
+// giveBack allows the texts that were read since the last call to be used again. A map with many languages
+// keeps its size, so it is left to the collector.
+func (r *reader) giveBack() {
+	const few = 8
+	for _, text := range r.lent {
+		if len(text) <= few {
+			clear(text)
+			r.free = append(r.free, text)
+		}
+	}
+	r.lent = r.lent[:0]
+}
+
+// keep lets the caller keep the texts that were read since the last call of giveBack.
+func (r *reader) keep() { r.lent = r.lent[:0] }
 
 func (r *reader) fail(n int, rule Rule) {
 	if r.violation == nil {
@@ -219,7 +249,7 @@ func (r *reader) languages(n int, read func(value int) string) LocalizedText {
 	if n = r.object(n); n == absent || r.violation != nil {
 		return nil
 	}
-	text := make(LocalizedText)
+	text := r.newText()
 	after := int(r.tree.nodes[n].after)
 	for key := n + 1; key < after && r.violation == nil; key = int(r.tree.nodes[key+1].after) {
 		if r.kind(key+1) == 'n' {

@@ -58,8 +58,8 @@ func TestSplitRefuses(t *testing.T) {
 		if violation := validate([]byte(body)); violation == nil || violation.Rule != InvalidJSON {
 			t.Errorf("validate(%s): %v, want invalid_json", body, violation)
 		}
-		if o := ReadObservation([]byte(body)); o.Rejected != InvalidObservation {
-			t.Errorf("ReadObservation(%s): %q", body, o.Rejected)
+		if o := readObservation([]byte(body)); o.Rejected != InvalidObservation {
+			t.Errorf("readObservation(%s): %q", body, o.Rejected)
 		}
 	}
 	f(`[]`, "invalid_type", "")
@@ -116,7 +116,7 @@ func TestAppendToAnElementKeepsTheNext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := ReadObservation([]byte(`{"external_id":"a","entity":"product","revision":1,"raw":1 ,"document":{} }`))
+	o := readObservation([]byte(`{"external_id":"a","entity":"product","revision":1,"raw":1 ,"document":{} }`))
 	_ = append(elements[0], "XXXX"...)
 	_ = append(o.Raw, "XXXX"...)
 	if string(elements[1]) != `{"raw":2}` || string(o.Document) != `{}` {

@@ -25,17 +25,21 @@ func (t *tree) string(n int) []byte {
 }
 
 // add implements the callback of walk; open holds the containers that are not closed yet.
-func (t *tree) add(n node, depth int) {
+func (t *tree) add(n node, depth int) bool {
 	if n.kind == '}' || n.kind == ']' {
 		opening := &t.nodes[t.open[depth-1]]
 		opening.end, opening.after = n.end, int32(len(t.nodes))
-		return
+		return true
+	}
+	if len(t.nodes) == maxNodes {
+		return false
 	}
 	if n.kind == '{' || n.kind == '[' {
 		t.open[depth] = len(t.nodes)
 	}
 	n.after = int32(len(t.nodes) + 1)
 	t.nodes = append(t.nodes, n)
+	return true
 }
 
 // pointer returns the JSON Pointer from the root to a value, up to a name that is not printable. It reads the

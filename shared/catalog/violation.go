@@ -44,7 +44,7 @@ const (
 
 	Missing             Rule = "missing"    // a required member
 	WrongType           Rule = "wrong_type" // not the required object, array, string or boolean
-	TooLarge            Rule = "too_large"  // a document over 4 MiB, a buyer over 64 KiB
+	TooLarge            Rule = "too_large"  // a document over 4 MiB or 262,144 values, a buyer over 64 KiB
 	TooLong             Rule = "too_long"   // a text over 1 MiB, any other string over 1 KiB
 	TooMany             Rule = "too_many"
 	TooFew              Rule = "too_few" // no variant, a localized text without a language

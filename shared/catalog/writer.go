@@ -16,7 +16,12 @@ type writer struct {
 	// Texts that do not fit into most bytes are left out, and cut says so. 0: no bound.
 	most int
 	cut  bool
+
+	taxonomy span // of an item that was written
 }
+
+// span is a part of the written bytes.
+type span struct{ from, to int }
 
 func newWriter() *writer { return &writer{b: make([]byte, 0, 2048)} }
 

@@ -30,7 +30,7 @@ type Config struct {
 	BackendTokens   settings.Secret `envconfig:"BACKEND_TOKENS" desc:"backend principal, token[|next token]; empty: its routes are not mounted"`
 	EngineTokens    settings.Secret `envconfig:"ENGINE_TOKENS" desc:"engine principal, token[|next token]; empty: its routes are not mounted"`
 	ConnectorPepper settings.Secret `envconfig:"CONNECTOR_PEPPER" desc:"pepper of custom connectors' tokens, at least 32 characters; empty: custom connectors are off"`
-	BodyBudget      int64           `envconfig:"BODY_BUDGET" default:"134217728" desc:"bytes of request bodies of deliver_observations that the process holds at a time, with the work on them, at least 33554432 (one body); a request that exceeds it gets a 503, and so does one of a connection that holds a quarter of it"`
+	BodyBudget      int64           `envconfig:"BODY_BUDGET" default:"134217728" desc:"bytes of request bodies of deliver_observations that the process buffers at a time, at least 33554432 (one body); a request that exceeds it gets a 503, and so does one of a connection that holds a quarter of it. Work on bodies may take as many bytes again, by the size of what is parsed, and waits beyond that"`
 	WebhookBudget   int64           `envconfig:"WEBHOOK_BODY_BUDGET" default:"33554432" desc:"bytes of request bodies of deliver_webhook that the process buffers at a time, at least 5242880 (one body); a request that exceeds it gets a 503"`
 	ArchiveDays     int             `envconfig:"ARCHIVE_DAYS" default:"0" desc:"days after which archived observations, also quarantined ones, and their snapshots are dropped, at least 31; 0 keeps them"`
 }

@@ -29,9 +29,10 @@ func newElement(f *provider.Fetched, at time.Time, fetchSeq int64) observation.E
 	e := observation.Element{
 		Observation: catalog.Observation{
 			Entity: f.Entity, ExternalID: f.ExternalID, Operation: catalog.Upsert,
-			SourceUpdatedAt: f.SourceUpdatedAt, Content: f.Document,
+			SourceUpdatedAt: f.SourceUpdatedAt,
 		},
-		ID: ident.ObservationID(ident.RandomAt(ident.Observation, at)), Raw: f.Raw, FetchSeq: fetchSeq,
+		Content: f.Document,
+		ID:      ident.ObservationID(ident.RandomAt(ident.Observation, at)), Raw: f.Raw, FetchSeq: fetchSeq,
 	}
 	if e.Raw == nil {
 		e.Raw = []byte{}

@@ -147,7 +147,7 @@ func (b *Batch) compareFetch(e *Element, a *Applied) Outcome {
 	}
 	e.Revision = a.Revision + 1
 	if e.Content != nil {
-		e.Document = catalog.Complete(e.Content, catalog.Identity{
+		e.Completed = catalog.CompleteDocument(e.Content, catalog.Identity{
 			ConnectionID: b.Source.ConnectionID, StoreID: b.Source.StoreID, ExternalID: e.ExternalID,
 			Revision: e.Revision,
 		})

@@ -54,12 +54,13 @@ func (d drawn) text() []byte {
 func TestFoldIsTheSameInAnySplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		source := Source{ConnectionID: "con_1", StoreID: "str_1", Provider: ProviderCustom}
-		batch := &Batch{Source: source, At: time.Now()}
+		batch := &Batch{Source: source, At: time.Now(),
+			kept: rapid.SampledFrom([]int{0, PartBytes}).Draw(t, "bytes of documents that are kept")}
 		var all []drawn
 		for i := range rapid.IntRange(1, 12).Draw(t, "elements") {
 			d := draw(t, i)
 			all = append(all, d)
-			batch.add(catalog.ReadObservation(d.text()), d.text())
+			batch.add(new(catalog.Reader).Read(d.text(), source.ConnectionID, source.StoreID), d.text())
 		}
 		one, single := map[Key]Applied{}, map[Key]Applied{}
 		outcomes := batch.Fold(one)
@@ -112,8 +113,12 @@ func checkEffects(t *rapid.T, b *Batch, outcomes []Outcome, refreshed map[string
 	}
 	for _, a := range effects.Aggregates {
 		var body catalog.CatalogAggregate
-		if a.Body != nil {
-			if err := json.Unmarshal(a.Body, &body); err != nil ||
+		document, composed, err := a.Documents()
+		if err != nil || (document == nil) != (composed == nil) {
+			t.Fatalf("%s, %s, %v", document, composed, err)
+		}
+		if composed != nil {
+			if err := json.Unmarshal(composed, &body); err != nil ||
 				body.RefreshRevision != a.RefreshRevision || len(a.TaxonomyIDs) != 2 || !a.Sellable {
 				t.Fatalf("%+v, %v", a, err)
 			}
@@ -125,7 +130,7 @@ func checkEffects(t *rapid.T, b *Batch, outcomes []Outcome, refreshed map[string
 			}
 		}
 		ties, unties := 0, 0
-		if a.Body != nil {
+		if composed != nil {
 			ties = 1
 		} else {
 			unties = 1
@@ -157,7 +162,7 @@ func TestSellable(t *testing.T) {
 		for _, v := range variants {
 			a.Variants = append(a.Variants, catalog.Variant{Status: v})
 		}
-		if Sellable(a) != want {
+		if catalog.CompleteDocument(a, catalog.Identity{}).Sellable != want {
 			t.Errorf("%s with %v", status, variants)
 		}
 	}

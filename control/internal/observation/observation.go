@@ -47,13 +47,19 @@ type Result struct {
 	Reason        string              // of a quarantined or rejected one
 }
 
+// PartBytes is about how many bytes of documents one statement writes.
+const PartBytes = 2 << 20
+
 // Element is an observation that can be archived.
 type Element struct {
 	catalog.Observation
-	ID       ident.ObservationID
-	Raw      []byte // exact bytes of the element
-	Document []byte // canonical bytes of a valid upsert; nil otherwise
-	Digest   string // of Document or of what a provider sent; empty when quarantined
+	ID     ident.ObservationID
+	Raw    []byte // exact bytes of the element
+	Digest string // of the completed document or of what a provider sent; empty when quarantined
+	// Content is the document of a fetched element, which Fold completes.
+	Content catalog.Document
+	// dropped says that the document is read again when it is written: see Batch.add.
+	dropped bool
 	// FetchSeq is the sequence number that a fetch took before it began, 0 for delivered elements. Fold gives
 	// a fetched element its revision and its document.
 	FetchSeq int64
@@ -73,6 +79,7 @@ type Batch struct {
 	Source   Source
 	At       time.Time // when the elements were received; their ids carry it
 	Elements []Element
+	kept     int // bytes of the elements' documents
 	// Replays is the quarantined observation that is read again as the only element.
 	Replays ident.ObservationID
 }

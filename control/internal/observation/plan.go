@@ -11,7 +11,8 @@ import (
 
 // Plan is what the accepted elements of a batch change besides the archive.
 type Plan struct {
-	items []itemChange
+	source *Source
+	items  []itemChange
 	// nodes are the changed categories with the document of their last accepted element, nil for a deleted
 	// one.
 	nodes map[catalog.TaxonomyID][]byte
@@ -23,12 +24,11 @@ type itemChange struct {
 	id       ident.ItemID
 	element  *Element
 	accepted int64
-	taxonomy []catalog.TaxonomyID // sorted, each once
 }
 
 // Plan returns what the outcomes change.
 func (b *Batch) Plan(outcomes []Outcome) *Plan {
-	p := &Plan{nodes: make(map[catalog.TaxonomyID][]byte)}
+	p := &Plan{source: &b.Source, nodes: make(map[catalog.TaxonomyID][]byte)}
 	at := make(map[string]int)
 	c := b.Source.ConnectionID
 	for i := range b.Elements {
@@ -38,7 +38,7 @@ func (b *Batch) Plan(outcomes []Outcome) *Plan {
 		}
 		switch e.Entity {
 		case catalog.Category:
-			p.nodes[catalog.NewTaxonomyID(c, e.ExternalID)] = e.Document
+			p.nodes[catalog.NewTaxonomyID(c, e.ExternalID)] = e.Completed.Document
 		case catalog.Product:
 			n, seen := at[e.ExternalID]
 			if !seen {
@@ -51,28 +51,7 @@ func (b *Batch) Plan(outcomes []Outcome) *Plan {
 		case catalog.Order:
 		}
 	}
-	for i := range p.items {
-		p.items[i].taxonomy = taxonomyOf(p.items[i].element)
-	}
 	return p
-}
-
-func taxonomyOf(e *Element) []catalog.TaxonomyID {
-	product, ok := e.Content.(*catalog.CatalogAggregate)
-	if !ok {
-		return nil
-	}
-	return TaxonomyOf(product)
-}
-
-// TaxonomyOf returns the distinct nodes of an item, sorted.
-func TaxonomyOf(a *catalog.CatalogAggregate) []catalog.TaxonomyID {
-	ids := make([]catalog.TaxonomyID, 0, len(a.Item.Taxonomy))
-	for i := range a.Item.Taxonomy {
-		ids = append(ids, a.Item.Taxonomy[i].TaxonomyID)
-	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
 }
 
 // Empty reports whether only the archive and the entities change.
@@ -85,7 +64,7 @@ func (p *Plan) ChangesTaxonomy() bool { return len(p.nodes) > 0 }
 func (p *Plan) Nodes() []catalog.TaxonomyID {
 	ids := slices.Collect(maps.Keys(p.nodes))
 	for i := range p.items {
-		ids = append(ids, p.items[i].taxonomy...)
+		ids = append(ids, p.items[i].element.Completed.Taxonomy...)
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids)
@@ -112,14 +91,27 @@ type LockedItem struct {
 	TaxonomyIDs     []catalog.TaxonomyID
 }
 
-// Aggregate is the new state of an item. Document and Body are nil for a deleted one.
+// Aggregate is the new state of an item, without its documents.
 type Aggregate struct {
 	ItemID          ident.ItemID
 	RefreshRevision int64
-	Document        []byte
-	Body            []byte
 	TaxonomyIDs     []catalog.TaxonomyID
 	Sellable        bool
+
+	element    *Element
+	source     *Source
+	categories map[catalog.TaxonomyID]*catalog.TaxonomyNodeDocument
+}
+
+// Documents returns the stored document of the item and the body that is served, nil for a deleted item. The
+// body is composed here, so that a batch does not hold the bodies of all of its items.
+func (a *Aggregate) Documents() (document, body []byte, err error) {
+	if !a.element.Completed.Product {
+		return nil, nil, nil
+	}
+	completed := a.element.completed(a.source)
+	body, err = completed.Compose(a.RefreshRevision, a.categories)
+	return completed.Document, body, err
 }
 
 // Link links an item to a node.
@@ -151,12 +143,10 @@ func (p *Plan) Effects(l Locked) (Effects, error) {
 	for i := range p.items {
 		change := &p.items[i]
 		before := l.Items[change.id]
-		a := Aggregate{ItemID: change.id, RefreshRevision: before.RefreshRevision + change.accepted}
-		if product, ok := change.element.Content.(*catalog.CatalogAggregate); ok {
-			a.Document = change.element.Document
-			a.Body = catalog.Compose(product, a.RefreshRevision, categories)
-			a.TaxonomyIDs, a.Sellable = change.taxonomy, Sellable(product)
-		}
+		completed := &change.element.Completed
+		a := Aggregate{ItemID: change.id, RefreshRevision: before.RefreshRevision + change.accepted,
+			TaxonomyIDs: completed.Taxonomy, Sellable: completed.Sellable,
+			element: change.element, source: p.source, categories: categories}
 		out.Aggregates = append(out.Aggregates, a)
 		out.AddLinks = appendLinks(out.AddLinks, a.ItemID, a.TaxonomyIDs, before.TaxonomyIDs)
 		out.RemoveLinks = appendLinks(out.RemoveLinks, a.ItemID, before.TaxonomyIDs, a.TaxonomyIDs)
@@ -192,11 +182,4 @@ func appendLinks(links []Link, item ident.ItemID, ids, except []catalog.Taxonomy
 		}
 	}
 	return links
-}
-
-// Sellable reports whether an item may be recommended without an engine: it is active and a variant is not
-// hidden. The provider's availability text does not count.
-func Sellable(a *catalog.CatalogAggregate) bool {
-	return a.Item.Status == catalog.Active &&
-		slices.ContainsFunc(a.Variants, func(v catalog.Variant) bool { return v.Status != catalog.Hidden })
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"storefront.internal/shared/catalog"
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/ident"
@@ -42,27 +44,40 @@ type Service struct {
 	archive Archive
 	metrics *Metrics
 	now     func() time.Time
+	work    *semaphore.Weighted // bytes
+	budget  int64
 }
 
-// New returns a Service.
-func New(store Store, archive Archive, metrics *Metrics, now func() time.Time) *Service {
-	return &Service{store: store, archive: archive, metrics: metrics, now: now}
+// New returns a Service. Work on delivered bodies that needs more bytes than the budget waits for other work.
+func New(store Store, archive Archive, metrics *Metrics, now func() time.Time, budget int64) *Service {
+	return &Service{store: store, archive: archive, metrics: metrics, now: now,
+		work: semaphore.NewWeighted(budget), budget: budget}
 }
 
 // Deliver returns a result for each element of the body, in order. Its errors are those of catalog.Split,
 // which stores nothing, and service_unavailable, after which the elements may or may not be stored: the same
 // body may be sent again.
+//
+// It works element by element. What it holds of all of them are the body, at most PartBytes of completed
+// documents of products, and what the results say.
 func (s *Service) Deliver(ctx context.Context, from Source, body []byte) ([]Result, error) {
 	sent, err := catalog.Split(body)
 	if err != nil {
 		return nil, err
 	}
+	work := min(workOn(body, sent), s.budget)
+	if err := s.work.Acquire(ctx, work); err != nil {
+		return nil, &fault.Error{Code: fault.ServiceUnavailable,
+			Detail: "Too many bodies are being worked on right now.", RetryAfter: time.Second}
+	}
+	defer s.work.Release(work)
 	began := s.now()
 	b := &Batch{Source: from, At: began, Elements: make([]Element, 0, len(sent))}
 	results := make([]Result, len(sent))
 	positions := make([]int, 0, len(sent)) // of the elements in the results
+	var reader catalog.Reader
 	for i, element := range sent {
-		o := catalog.ReadObservation(element)
+		o := reader.Read(element, from.ConnectionID, from.StoreID)
 		results[i] = Result{Index: i, EntityID: entityID(from.ConnectionID, &o)}
 		if o.Rejected != "" {
 			results[i].Status, results[i].Reason = Rejected, string(o.Rejected)
@@ -84,19 +99,40 @@ func (s *Service) Deliver(ctx context.Context, from Source, body []byte) ([]Resu
 	return results, nil
 }
 
-// add appends an observation with a new id.
+// workOn is what the work on the elements of a body needs, in bytes: the largest one as a tree, as documents
+// and in the buffers of a statement, or that many small ones.
+func workOn(body []byte, elements [][]byte) int64 {
+	const times = 10
+	largest := PartBytes
+	for _, element := range elements {
+		largest = max(largest, min(len(element), catalog.MaxDocument))
+	}
+	return times * int64(min(largest, len(body)))
+}
+
+// add appends an observation with a new id. When a batch has kept PartBytes of documents, those of further
+// products are read again when they are written: ids can make them several times larger than they were sent.
 func (b *Batch) add(o catalog.Observation, sent []byte) {
 	e := Element{Observation: o, Raw: sent, ID: ident.ObservationID(ident.RandomAt(ident.Observation, b.At))}
 	if o.Quarantined == nil {
-		if o.Content != nil {
-			e.Document = catalog.Complete(o.Content, catalog.Identity{
-				ConnectionID: b.Source.ConnectionID, StoreID: b.Source.StoreID, ExternalID: o.ExternalID,
-				Revision: o.Revision,
-			})
+		e.Digest = catalog.Digest(o.Completed.Document)
+		if b.kept += len(o.Completed.Document); o.Completed.Product && b.kept > PartBytes {
+			e.Completed.Document, e.dropped = nil, true
 		}
-		e.Digest = catalog.Digest(e.Document)
 	}
 	b.Elements = append(b.Elements, e)
+}
+
+// CompletedDocument returns the canonical bytes of an element, nil when it has none.
+func (b *Batch) CompletedDocument(e *Element) []byte { return e.completed(&b.Source).Document }
+
+// completed returns the completed document, and reads it again if it was dropped.
+func (e *Element) completed(from *Source) *catalog.Completed {
+	if !e.dropped {
+		return &e.Completed
+	}
+	o := new(catalog.Reader).Read(e.Raw, from.ConnectionID, from.StoreID)
+	return &o.Completed
 }
 
 // entityID is our id of the element's entity, "" when the element does not name it.
@@ -151,7 +187,7 @@ func (s *Service) Replay(ctx context.Context, c ident.ConnectionID, id ident.Obs
 		return s.fetchAgain(ctx, &q, id)
 	}
 	b := &Batch{Source: q.Source, At: s.now(), Replays: id}
-	o := catalog.ReadObservation(q.Raw)
+	o := new(catalog.Reader).Read(q.Raw, q.Source.ConnectionID, q.Source.StoreID)
 	if o.Rejected != "" { // it could be read before
 		return Result{}, fault.New(fault.InternalError, "")
 	}

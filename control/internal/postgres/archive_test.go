@@ -23,7 +23,7 @@ func TestTheArchivesDays(t *testing.T) {
 	}
 	// An observation of a day without a partition is stored and read all the same, and counted.
 	service := observation.New(s.catalog, s.archive, s.metrics,
-		func() time.Time { return time.Now().AddDate(0, 0, -40) })
+		func() time.Time { return time.Now().AddDate(0, 0, -40) }, 1<<20)
 	results, err := service.Deliver(t.Context(), s.source, []byte(`{"observations":[`+category("c", 1,
 		"old")+`,{"entity":"order","external_id":"o","revision":1}]}`))
 	if err != nil {

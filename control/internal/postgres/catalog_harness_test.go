@@ -54,7 +54,7 @@ func newShop(t testing.TB) *shop {
 	s.catalog = postgres.NewCatalog(pool, inserter, postgres.NewMetrics(s.registry))
 	s.archive, s.bootstraps = postgres.NewArchive(pool), postgres.NewBootstraps(s.catalog)
 	s.metrics = observation.NewMetrics(s.registry)
-	s.service = observation.New(s.catalog, s.archive, s.metrics, time.Now)
+	s.service = observation.New(s.catalog, s.archive, s.metrics, time.Now, 128<<20)
 	s.source = s.connect("store")
 	return s
 }

@@ -21,18 +21,21 @@ import (
 func (c *Catalog) write(ctx context.Context, tx pgx.Tx, b *observation.Batch, outcomes []observation.Outcome,
 	before, after map[observation.Key]observation.Applied, e *observation.Effects,
 ) error {
-	out := &pgx.Batch{}
-	queueArchive(out, b, outcomes)
+	parts := &parts{tx: tx, out: &pgx.Batch{}}
+	if err := archive(ctx, parts, b, outcomes); err != nil {
+		return err
+	}
+	out := parts.out
 	queueReplayed(out, b, outcomes)
 	queueSuperseded(out, b, outcomes, before, after)
 	queueEntities(out, b.Source.ConnectionID, before, after)
 	queueNodes(out, b.Source.ConnectionID, e.Nodes)
-	queueAggregates(out, b.Source.ConnectionID, e.Aggregates)
+	if err := putAggregates(ctx, parts, b.Source.ConnectionID, e.Aggregates); err != nil {
+		return err
+	}
 	queueLinks(out, b.Source.ConnectionID, e)
-	if out.Len() > 0 {
-		if err := tx.SendBatch(ctx, out).Close(); err != nil {
-			return err
-		}
+	if err := parts.send(ctx); err != nil {
+		return err
 	}
 	envelopes, err := envelopesOf(b, outcomes)
 	if err != nil {
@@ -59,27 +62,66 @@ type archiveColumns struct {
 	updated                                                        []*time.Time
 }
 
-func queueArchive(out *pgx.Batch, b *observation.Batch, outcomes []observation.Outcome) {
+// archive queues the elements that are archived.
+func archive(ctx context.Context, p *parts, b *observation.Batch, outcomes []observation.Outcome) error {
 	var a archiveColumns
-	for i := range b.Elements {
-		if state, archived := b.State(&b.Elements[i], outcomes[i]); archived {
-			a.add(&b.Elements[i], state)
+	queue := func() {
+		if len(a.ids) > 0 {
+			p.out.Queue(insertObservations, mintedAt(b.Elements[0].ID), b.Source.ConnectionID, a.ids,
+				a.entities, a.externals,
+				a.revisions, a.operations, a.states, a.reasons, a.digests, a.documents, a.raws, a.updated)
+			a = archiveColumns{}
 		}
 	}
-	if len(a.ids) > 0 {
-		out.Queue(insertObservations, mintedAt(b.Elements[0].ID), b.Source.ConnectionID, a.ids,
-			a.entities, a.externals,
-			a.revisions, a.operations, a.states, a.reasons, a.digests, a.documents, a.raws, a.updated)
+	for i := range b.Elements {
+		e := &b.Elements[i]
+		state, archived := b.State(e, outcomes[i])
+		if !archived {
+			continue
+		}
+		var document []byte
+		if state == string(observation.Accepted) {
+			document = b.CompletedDocument(e)
+		}
+		a.add(e, state, document)
+		if p.full(len(e.Raw) + len(document)) {
+			queue()
+			if err := p.send(ctx); err != nil {
+				return err
+			}
+		}
 	}
+	queue()
+	return nil
 }
 
-func (a *archiveColumns) add(e *observation.Element, state string) {
-	var document []byte
+// parts sends the statements of a transaction in parts, so that the memory which their bytes need in the
+// driver is that of a part and not that of a batch.
+type parts struct {
+	tx    pgx.Tx
+	out   *pgx.Batch
+	bytes int // that will be queued
+}
+
+// full counts bytes and reports whether the part has enough of them.
+func (p *parts) full(n int) bool {
+	p.bytes += n
+	return p.bytes >= observation.PartBytes
+}
+
+// send sends what is queued.
+func (p *parts) send(ctx context.Context) error {
+	queued := *p.out
+	*p.out, p.bytes = pgx.Batch{}, 0
+	if queued.Len() == 0 {
+		return nil
+	}
+	return p.tx.SendBatch(ctx, &queued).Close()
+}
+
+func (a *archiveColumns) add(e *observation.Element, state string, document []byte) {
 	var reason string
 	var updated *time.Time
-	if state == string(observation.Accepted) {
-		document = e.Document
-	}
 	if e.Quarantined != nil {
 		reason = e.Quarantined.String()
 	}
@@ -189,9 +231,9 @@ func queueNodes(out *pgx.Batch, c ident.ConnectionID, nodes map[catalog.Taxonomy
 	}
 }
 
-// putAggregates passes taxonomy_ids as one text per item: unnest takes no array of arrays of different
+// insertAggregates passes taxonomy_ids as one text per item: unnest takes no array of arrays of different
 // lengths. The item's entity is locked, so no other transaction inserts the row at the same time.
-const putAggregates = `
+const insertAggregates = `
 INSERT INTO control.aggregates AS a (connection_id, item_id, refresh_revision, document, body, taxonomy_ids,
     sellable)
 SELECT $1, item_id, refresh_revision, document, body, string_to_array(taxonomy_ids, ','), sellable
@@ -202,18 +244,38 @@ ON CONFLICT (connection_id, item_id) DO UPDATE
 SET refresh_revision = excluded.refresh_revision, document = excluded.document, body = excluded.body,
     taxonomy_ids = excluded.taxonomy_ids, sellable = excluded.sellable, refreshed_at = now()`
 
-func queueAggregates(out *pgx.Batch, c ident.ConnectionID, aggregates []observation.Aggregate) {
-	if len(aggregates) == 0 {
-		return
+// putAggregates queues the items that change.
+func putAggregates(ctx context.Context, p *parts, c ident.ConnectionID, all []observation.Aggregate) error {
+	var documents, bodies [][]byte
+	first := 0
+	queue := func(end int) {
+		some := all[first:end]
+		n := len(some)
+		if n == 0 {
+			return
+		}
+		p.out.Queue(insertAggregates, c,
+			pg.Column(n, func(i int) string { return string(some[i].ItemID) }),
+			pg.Column(n, func(i int) int64 { return some[i].RefreshRevision }), documents, bodies,
+			pg.Column(n, func(i int) string { return strings.Join(texts(some[i].TaxonomyIDs), ",") }),
+			pg.Column(n, func(i int) bool { return some[i].Sellable }))
+		first, documents, bodies = end, nil, nil
 	}
-	n := len(aggregates)
-	out.Queue(putAggregates, c,
-		pg.Column(n, func(i int) string { return string(aggregates[i].ItemID) }),
-		pg.Column(n, func(i int) int64 { return aggregates[i].RefreshRevision }),
-		pg.Column(n, func(i int) []byte { return aggregates[i].Document }),
-		pg.Column(n, func(i int) []byte { return aggregates[i].Body }),
-		pg.Column(n, func(i int) string { return strings.Join(texts(aggregates[i].TaxonomyIDs), ",") }),
-		pg.Column(n, func(i int) bool { return aggregates[i].Sellable }))
+	for i := range all {
+		document, body, err := all[i].Documents()
+		if err != nil {
+			return err
+		}
+		documents, bodies = append(documents, document), append(bodies, body)
+		if p.full(len(document) + len(body)) {
+			queue(i + 1)
+			if err := p.send(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	queue(len(all))
+	return nil
 }
 
 const insertLinks = `

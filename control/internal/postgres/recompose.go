@@ -71,6 +71,14 @@ SET refresh_revision = k.refresh_revision, body = k.body, refreshed_at = now()
 FROM unnest($2::text[], $3::bigint[], $4::bytea[]) AS k (item_id, refresh_revision, body)
 WHERE a.connection_id = $1 AND a.item_id = k.item_id`
 
+// storedItem is an aggregate as it is stored.
+type storedItem struct {
+	ItemID          ident.ItemID
+	RefreshRevision int64
+	Document, Body  []byte
+	TaxonomyIDs     []catalog.TaxonomyID
+}
+
 // recomposeItems reads the nodes after it locked the items, and does not lock the nodes: a node that changes
 // later has its own job, which waits for these items.
 func (c *Catalog) recomposeItems(ctx context.Context, conn ident.ConnectionID, items []ident.ItemID) error {
@@ -79,7 +87,7 @@ func (c *Catalog) recomposeItems(ctx context.Context, conn ident.ConnectionID, i
 		if err != nil {
 			return err
 		}
-		locked, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a observation.Aggregate,
+		locked, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a storedItem,
 			err error) {
 			err = row.Scan(&a.ItemID, &a.RefreshRevision, &a.Document, &a.Body, &a.TaxonomyIDs)
 			return a, err
@@ -101,7 +109,7 @@ func (c *Catalog) recomposeItems(ctx context.Context, conn ident.ConnectionID, i
 }
 
 func nodesOf(ctx context.Context, tx pgx.Tx, conn ident.ConnectionID,
-	items []observation.Aggregate) (map[catalog.TaxonomyID][]byte, error) {
+	items []storedItem) (map[catalog.TaxonomyID][]byte, error) {
 	documents := make(map[catalog.TaxonomyID][]byte)
 	for i := range items {
 		for _, id := range items[i].TaxonomyIDs {
@@ -121,13 +129,13 @@ func nodesOf(ctx context.Context, tx pgx.Tx, conn ident.ConnectionID,
 }
 
 // recompose returns the items whose bytes change, with their next refresh_revision.
-func recompose(items []observation.Aggregate,
-	documents map[catalog.TaxonomyID][]byte) ([]observation.Aggregate, error) {
+func recompose(items []storedItem,
+	documents map[catalog.TaxonomyID][]byte) ([]storedItem, error) {
 	categories, err := observation.Categories(documents)
 	if err != nil {
 		return nil, err
 	}
-	var changed []observation.Aggregate
+	var changed []storedItem
 	for _, a := range items {
 		document, err := catalog.Decode(catalog.Product, a.Document)
 		if err != nil {
@@ -145,7 +153,7 @@ func recompose(items []observation.Aggregate,
 }
 
 func (c *Catalog) writeBodies(ctx context.Context, tx pgx.Tx, conn ident.ConnectionID,
-	changed []observation.Aggregate) error {
+	changed []storedItem) error {
 	n := len(changed)
 	ids := pg.Column(n, func(i int) ident.ItemID { return changed[i].ItemID })
 	revisions := pg.Column(n, func(i int) int64 { return changed[i].RefreshRevision })

@@ -28,11 +28,15 @@ func TestEveryDocumentIsSound(t *testing.T) {
 		if second, err := json.Marshal(again[i]); err != nil || string(second) != string(text) {
 			t.Fatalf("two runs differ: %s and %s (%v)", text, second, err)
 		}
-		read := catalog.ReadObservation(text)
+		read := new(catalog.Reader).Read(text, "con_1", "str_1")
 		if read.Rejected != "" || read.Quarantined != nil {
 			t.Fatalf("%s: %s %+v", text, read.Rejected, read.Quarantined)
 		}
-		if p, ok := read.Content.(*catalog.CatalogAggregate); ok {
+		decoded, err := catalog.Decode(read.Entity, read.Completed.Document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, ok := decoded.(*catalog.CatalogAggregate); ok {
 			checkProduct(t, p)
 		}
 		counts[o.Entity]++
