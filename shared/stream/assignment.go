@@ -17,6 +17,7 @@ var ErrFenced = errors.New("stream: generation ended")
 // Assignment is the set of partitions of this member in one generation of its group. It is safe for
 // concurrent use.
 type Assignment struct {
+	id         string
 	batches    chan Batch
 	partitions []topicPartition
 	commit     func(map[string]map[int]int64) error
@@ -35,8 +36,9 @@ type progress struct {
 	committed int64
 }
 
-func newAssignment(gen *kafka.Generation, batchesPerPartition int) *Assignment {
-	a := &Assignment{commit: gen.CommitOffsets, state: map[topicPartition]*progress{}}
+func newAssignment(gen *kafka.Generation, batchesPerPartition int,
+	commit func(map[string]map[int]int64) error) *Assignment {
+	a := &Assignment{id: assignmentID(gen), commit: commit, state: map[topicPartition]*progress{}}
 	for topic, parts := range gen.Assignments {
 		for _, p := range parts {
 			at := topicPartition{topic, p.ID}
@@ -69,6 +71,18 @@ func (a *Assignment) Partitions() map[string][]int {
 		out[at.topic] = append(out[at.topic], at.partition)
 	}
 	return out
+}
+
+// ID identifies this member in this generation.
+func (a *Assignment) ID() string { return a.id }
+
+// Positions calls f with each partition and its position: all records before it are done.
+func (a *Assignment) Positions(f func(topic string, partition int, position int64)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for at, s := range a.state {
+		f(at.topic, at.partition, s.position)
+	}
 }
 
 // Done marks batches as stored and commits. The offset of a partition moves only over batches that are done

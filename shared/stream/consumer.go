@@ -30,7 +30,11 @@ type ConsumerConfig struct {
 	MaxBytes            int // of one fetch; 1 MiB
 	BatchesPerPartition int // fetched ahead; 2
 	// an operator decided to continue at the first available offset where one is lost
-	AcceptLoss        bool
+	AcceptLoss bool
+	// Begin decides where the partitions of a generation begin, before the first fetch; it may change each
+	// Start's Offset. It ends at the latest with its context, and its error ends the Consumer. Without it,
+	// they begin at the group's offsets.
+	Begin             func(ctx context.Context, b *Beginning) error
 	SessionTimeout    time.Duration // 10 s
 	HeartbeatInterval time.Duration // 3 s
 	RebalanceTimeout  time.Duration // 10 s; a handler that ends later than that makes its member join again
@@ -163,7 +167,13 @@ func (c *Consumer) runGeneration(ctx context.Context, client *kafka.Client, gen 
 		defer stop()
 		<-finished
 	})
-	a := newAssignment(gen, c.cfg.BatchesPerPartition)
+	a := newAssignment(gen, c.cfg.BatchesPerPartition, c.committer(client, gen))
+	if err := c.begin(ctx, client, gen, a); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
 	c.cfg.Logger.Info("joined the consumer group", "group", c.cfg.Group, "generation", gen.ID, "partitions",
 		a.Partitions())
 	var fetchers, all sync.WaitGroup
@@ -262,6 +272,11 @@ func (c *Consumer) outOfRange(ctx context.Context, f *fetcher, a *Assignment, ca
 	if !c.cfg.AcceptLoss {
 		return fmt.Errorf("%w: %s/%d wants %d, the broker has %d to %d", ErrOffsetLost, f.topic, f.partition,
 			f.next, first, last)
+	}
+	if first > f.next { // the next batch also covers the offsets that are lost, so that none stays open
+		f.next = first
+		a.state[topicPartition{f.topic, f.partition}].fetched.Store(first)
+		return nil
 	}
 	f.seek(a, first)
 	return nil

@@ -22,6 +22,19 @@ type Batch struct {
 	from, to int64 // the offsets that it covers, without to
 }
 
+// Span returns the offsets that record i stands for, without to: its own, the gap before it, and for the last
+// record what follows it in the fetch. The spans of a partition's batches have no gaps.
+func (b *Batch) Span(i int) (from, to int64) {
+	from, to = b.from, b.Records[i].Offset+1
+	if i > 0 {
+		from = b.Records[i-1].Offset + 1
+	}
+	if i == len(b.Records)-1 {
+		to = max(to, b.to)
+	}
+	return from, to
+}
+
 // Record is one record. Value is a copy; it is nil when the record has none.
 type Record struct {
 	Offset int64

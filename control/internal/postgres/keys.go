@@ -175,6 +175,22 @@ func (s *Store) RevokedAfter(ctx context.Context, version int64, within time.Dur
 	return list(ctx, s.pool, "read revoked keys", scan, selectRevokedAfter, version, within)
 }
 
+const selectUnrevokedKeys = `
+SELECT connection_id, api_key_id, digest
+FROM control.api_keys
+WHERE revoked_at IS NULL`
+
+// UnrevokedKeys implements storekeys.State.
+func (s *Store) UnrevokedKeys(ctx context.Context) ([]storekeys.UnrevokedKey, error) {
+	scan := func(row pgx.CollectableRow) (k storekeys.UnrevokedKey, err error) {
+		var digest []byte
+		err = row.Scan(&k.ConnectionID, &k.ID, &digest)
+		copy(k.Digest[:], digest)
+		return k, err
+	}
+	return list(ctx, s.pool, "read keys", scan, selectUnrevokedKeys)
+}
+
 const selectSealHeaders = `
 SELECT substring(sealed_secret FROM 1 FOR $1)
 FROM control.api_keys

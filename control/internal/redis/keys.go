@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -20,10 +21,11 @@ import (
 	"storefront.internal/shared/storekey"
 )
 
-// The lifetimes of records. A tombstone outlives every fill that began before the revocation.
+// The lifetimes of records. A tombstone outlives every fill that began before the revocation, and as long as
+// PostgreSQL may be restored to a time before it.
 const (
 	grantTTL     = 24 * time.Hour
-	tombstoneTTL = time.Hour
+	tombstoneTTL = 30 * 24 * time.Hour
 	tombstone    = "revoked"
 )
 
@@ -83,6 +85,30 @@ func (k *Keys) PutTombstones(ctx context.Context, digests [][32]byte) error {
 		digests = digests[n:]
 	}
 	return nil
+}
+
+// Tombstones reports which of the keys are revoked by their record.
+func (k *Keys) Tombstones(ctx context.Context, digests [][32]byte) ([]bool, error) {
+	var revoked []bool
+	for chunk := range slices.Chunk(digests, maxTombstonesPerPipeline) {
+		replies, err := k.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for _, d := range chunk {
+				p.Get(ctx, k.record(d))
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return nil, fmt.Errorf("read tombstones: %w", err)
+		}
+		for _, r := range replies {
+			value, err := r.(*redis.StringCmd).Result()
+			if err != nil && !errors.Is(err, redis.Nil) {
+				return nil, fmt.Errorf("read tombstones: %w", err)
+			}
+			revoked = append(revoked, value == tombstone)
+		}
+	}
+	return revoked, nil
 }
 
 // SwapVersion publishes a key version together with the revocations that it includes, and announces it, if

@@ -46,6 +46,31 @@ func TestALateGrantNeverUndoesATombstone(t *testing.T) {
 	}
 }
 
+func TestTombstonesAreFound(t *testing.T) {
+	t.Parallel()
+	k, _, _ := open(t)
+	digests := make([][32]byte, maxTombstonesPerPipeline+2)
+	for i := range digests {
+		digests[i] = storekey.Digest([]byte{byte(i), byte(i >> 8)})
+	}
+	last := len(digests) - 1
+	if err := k.PutTombstones(t.Context(), digests[last:]); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.PutGrant(t.Context(), digests[0], storekey.Grant{KeyID: "key_1"}); err != nil {
+		t.Fatal(err)
+	}
+	revoked, err := k.Tombstones(t.Context(), digests)
+	if err != nil || len(revoked) != len(digests) {
+		t.Fatalf("%d answers, %v", len(revoked), err)
+	}
+	for i, got := range revoked {
+		if got != (i == last) {
+			t.Errorf("key %d: revoked %v", i, got)
+		}
+	}
+}
+
 func TestManyTombstones(t *testing.T) {
 	t.Parallel()
 	k, client, _ := open(t)

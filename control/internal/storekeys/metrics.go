@@ -6,6 +6,8 @@ import "github.com/prometheus/client_golang/prometheus"
 type Metrics struct {
 	pushes  *prometheus.CounterVec
 	version *prometheus.GaugeVec
+	back    prometheus.Counter
+	again   prometheus.Counter
 }
 
 // NewMetrics registers the package's metrics.
@@ -21,7 +23,17 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 				"(store redis).",
 		}, []string{"store"}),
 	}
-	r.MustRegister(m.pushes, m.version)
+	m.back = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "storefront_control_key_version_went_back_total",
+		Help: "Times that PostgreSQL had an earlier key version than Redis: it was restored to an earlier " +
+			"time, or failed over to a standby that was behind.",
+	})
+	m.again = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "storefront_control_keys_revoked_again_total",
+		Help: "Keys whose revocation PostgreSQL had lost, and that were revoked again because Redis " +
+			"remembered it.",
+	})
+	r.MustRegister(m.pushes, m.version, m.back, m.again)
 	for _, result := range []string{"ok", "failed"} {
 		m.pushes.WithLabelValues(result)
 	}
@@ -34,6 +46,11 @@ func (m *Metrics) pushed(err error) {
 		result = "failed"
 	}
 	m.pushes.WithLabelValues(result).Inc()
+}
+
+func (m *Metrics) wentBack(revokedAgain int) {
+	m.back.Inc()
+	m.again.Add(float64(revokedAgain))
 }
 
 func (m *Metrics) versions(postgres, redis int64) {

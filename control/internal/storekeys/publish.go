@@ -33,6 +33,17 @@ type State interface {
 	// RevokedAfter returns the digests of keys that were revoked by changes after the version, within the
 	// time.
 	RevokedAfter(ctx context.Context, version int64, within time.Duration) ([][32]byte, error)
+	// UnrevokedKeys returns the keys of all connections that are not revoked.
+	UnrevokedKeys(ctx context.Context) ([]UnrevokedKey, error)
+	// RevokeKey revokes a key; a revoked key is left as it is.
+	RevokeKey(ctx context.Context, c ident.ConnectionID, k ident.KeyID) error
+}
+
+// UnrevokedKey is a key that is not revoked.
+type UnrevokedKey struct {
+	ConnectionID ident.ConnectionID
+	ID           ident.KeyID
+	Digest       [32]byte
 }
 
 // Cache is Redis, which the edges read. An edge trusts its records only while its version is not behind
@@ -42,6 +53,8 @@ type Cache interface {
 	PutGrant(ctx context.Context, digest [32]byte, g storekey.Grant) error
 	// PutTombstones replaces the records of revoked keys.
 	PutTombstones(ctx context.Context, digests [][32]byte) error
+	// Tombstones reports which of the keys are revoked by their record.
+	Tombstones(ctx context.Context, digests [][32]byte) ([]bool, error)
 	// Version returns NoVersion when Redis has none.
 	Version(ctx context.Context) (int64, error)
 	// SwapVersion publishes and announces a version if the stored version is still the old one. In the same
@@ -117,8 +130,9 @@ func (p *Publisher) publish(ctx context.Context) error {
 		}
 		after := have
 		if have > complete { // versions only rise, so PostgreSQL was restored or replaced
-			p.logger.WarnContext(ctx, "Redis has a later key version than PostgreSQL; publishing again",
-				"redis", have, "postgres", complete)
+			if err := p.revokeAgain(ctx, have, complete); err != nil {
+				return err
+			}
 			after = NoVersion
 		}
 		revoked, err := p.state.RevokedAfter(ctx, after, maxGrantAge)
@@ -131,6 +145,40 @@ func (p *Publisher) publish(ctx context.Context) error {
 		}
 	}
 	return errors.New("the key version in Redis changed during every attempt")
+}
+
+// revokeAgain revokes the keys whose revocation PostgreSQL has lost and Redis remembers. It comes before
+// Redis's version goes back, so that it is repeated until it succeeds.
+func (p *Publisher) revokeAgain(ctx context.Context, have, complete int64) error {
+	keys, err := p.state.UnrevokedKeys(ctx)
+	if err != nil {
+		return err
+	}
+	digests := make([][32]byte, len(keys))
+	for i, k := range keys {
+		digests[i] = k.Digest
+	}
+	revoked, err := p.cache.Tombstones(ctx, digests)
+	if err != nil {
+		return err
+	}
+	again := 0
+	for i, k := range keys {
+		if !revoked[i] {
+			continue
+		}
+		if err := p.state.RevokeKey(ctx, k.ConnectionID, k.ID); err != nil {
+			return err
+		}
+		again++
+		p.logger.WarnContext(ctx, "a key is revoked again",
+			"connection_id", k.ConnectionID, "api_key_id", k.ID)
+	}
+	p.metrics.wentBack(again)
+	p.logger.ErrorContext(ctx, "PostgreSQL has an earlier key version than Redis: it was restored or failed "+
+		"over; revocations that Redis does not remember must be repeated by hand",
+		"redis", have, "postgres", complete, "revoked_again", again)
+	return nil
 }
 
 // recentRevocations is how far back a sweep repeats tombstones although the version is complete: a failover

@@ -93,6 +93,34 @@ func (w *world) RevokedAfter(_ context.Context, version int64,
 	return digests, nil
 }
 
+func (w *world) UnrevokedKeys(context.Context) (keys []UnrevokedKey, err error) {
+	if err := w.step("unrevoked"); err != nil {
+		return nil, err
+	}
+	for id, k := range w.keys {
+		if !k.Revoked {
+			keys = append(keys, UnrevokedKey{ID: id, Digest: k.Digest})
+		}
+	}
+	return keys, nil
+}
+
+func (w *world) RevokeKey(_ context.Context, _ ident.ConnectionID, id ident.KeyID) error {
+	if err := w.step("revoke"); err != nil {
+		return err
+	}
+	w.revoke(w.keys[id])
+	return nil
+}
+
+func (w *world) Tombstones(_ context.Context, digests [][32]byte) ([]bool, error) {
+	revoked := make([]bool, len(digests))
+	for i, d := range digests {
+		revoked[i] = w.redis.records[d] == "revoked"
+	}
+	return revoked, w.step("look")
+}
+
 func (w *world) PutGrant(_ context.Context, d [32]byte, _ storekey.Grant) error {
 	if err := w.step("grant"); err != nil {
 		return err
@@ -280,6 +308,44 @@ func TestPostgresBecomesAnOlderCopy(t *testing.T) {
 	w.redis.version = 10 // what a PostgreSQL that is gone had published
 	if err := p.Sweep(t.Context()); err != nil || w.redis.version != 1 {
 		t.Errorf("version %d, %v", w.redis.version, err)
+	}
+}
+
+// TestARestoredPostgresRevokesAgain: PostgreSQL becomes an older copy of itself, from before a revocation.
+func TestARestoredPostgresRevokesAgain(t *testing.T) {
+	t.Parallel()
+	for _, failing := range []string{"", "unrevoked", "look", "revoke", "swap"} {
+		w := newWorld()
+		p := publisher(w)
+		w.issue()
+		w.issue()
+		for id := range w.keys {
+			if err := p.Push(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before, version := *w.keys["key_0"], w.version
+		w.revoke(w.keys["key_0"])
+		if err := p.Push(t.Context(), "key_0"); err != nil {
+			t.Fatal(err)
+		}
+		*w.keys["key_0"], w.version = before, version
+		failed := false
+		w.between = func(step string) bool {
+			fail := step == failing && !failed
+			failed = failed || fail
+			return fail
+		}
+		for range 2 { // the second sweep repairs what the first could not
+			_ = p.Sweep(t.Context())
+		}
+		if !w.keys["key_0"].Revoked || w.keys["key_1"].Revoked {
+			t.Errorf("%q fails once: %+v", failing, w.keys)
+		}
+		if err := p.Push(t.Context(), "key_0"); err != nil || w.redis.version != w.version {
+			t.Errorf("%q fails once: version %d of %d, %v", failing, w.redis.version, w.version, err)
+		}
+		w.check(t)
 	}
 }
 

@@ -40,6 +40,8 @@ type App struct {
 	security stream.Security
 	parts    parts
 	halted   atomic.Pointer[error] // why the sink is halted
+
+	sinkHalted prometheus.Gauge
 }
 
 // New wires the relay. It connects to nothing; Run does.
@@ -90,6 +92,11 @@ type parts struct {
 func (a *App) wire(registry prometheus.Registerer) parts {
 	cfg, logger := a.cfg, a.logger
 	store, queue, relayID := postgres.New(a.pool), deliveries.NewStore(a.pool), uuid.NewString()
+	a.sinkHalted = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "storefront_relay_sink_halted",
+		Help: "1 while the sink stores nothing because Kafka no longer has the next records. Alert above 0.",
+	})
+	registry.MustRegister(a.sinkHalted)
 	var p parts
 	p.upkeep = upkeep.New(upkeep.Config{
 		Store: store, Logger: logger, Registerer: registry, DaysAhead: cfg.PartitionDays,
@@ -125,13 +132,15 @@ func (a *App) wire(registry prometheus.Registerer) parts {
 	p.replayer = sink.NewReplayer(sink.ReplayerConfig{Store: store, Writer: p.sink, Decisions: decisions,
 		Logger: logger})
 	p.consumer = consumer.New(consumer.Config{
-		Writer: p.sink, Logger: logger, Registerer: registry, Decisions: decisions, Workers: cfg.SinkWorkers,
-		BatchSize: cfg.SinkBatch, Linger: sinkLinger, Grace: sinkGrace,
+		Writer: p.sink, Offsets: store, Logger: logger, Registerer: registry, Signals: signals,
+		Decisions: decisions, Workers: cfg.SinkWorkers, BatchSize: cfg.SinkBatch, Linger: sinkLinger,
+		Grace: sinkGrace,
 	})
 	topics := []string{signals, decisions}
 	p.stream = stream.NewConsumer(stream.ConsumerConfig{
 		Brokers: cfg.KafkaBrokers, Security: a.security, Group: cfg.KafkaGroup, Topics: topics,
 		Registerer: registry, Logger: logger, ClientID: "storefront-relay", AcceptLoss: cfg.AcceptLoss,
+		Begin: p.consumer.Begin,
 	})
 	p.lag = stream.NewLag(stream.LagConfig{
 		Brokers: cfg.KafkaBrokers, Security: a.security, Group: cfg.KafkaGroup, Topics: topics,

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"storefront.internal/engine-relay/internal/sink"
+	"storefront.internal/shared/backoff"
 	"storefront.internal/shared/pg/migrations"
 	"storefront.internal/shared/service"
 	"storefront.internal/shared/stream"
@@ -68,17 +71,37 @@ func (a *App) consume(ctx context.Context) error {
 		}
 		return err
 	}
-	err := a.parts.stream.Run(ctx, func(ctx context.Context, part *stream.Assignment) error {
-		return a.parts.consumer.Consume(ctx, part)
-	})
+	err := a.read(ctx)
 	if !errors.Is(err, stream.ErrOffsetLost) {
 		return err
 	}
 	a.halted.Store(&err)
+	a.sinkHalted.Set(1)
 	a.logger.Error("the sink is halted: Kafka does not have the next records; "+
 		"to continue without them, restart with "+Prefix+"_KAFKA_ACCEPT_LOSS=true", "error", err)
 	<-ctx.Done()
 	return nil
+}
+
+// rejoinDelay keeps a relay that finds PostgreSQL behind from joining the group again and again.
+const rejoinDelay = time.Second
+
+// read is a member of the group until ctx ends. When PostgreSQL turns out to be behind, it joins again, so
+// that the partitions begin where PostgreSQL is.
+func (a *App) read(ctx context.Context) error {
+	for {
+		err := a.parts.stream.Run(ctx, func(ctx context.Context, part *stream.Assignment) error {
+			return a.parts.consumer.Consume(ctx, part)
+		})
+		if !errors.Is(err, sink.ErrBehind) {
+			return err
+		}
+		a.logger.Error("PostgreSQL was restored or failed over; the consumer group is joined again",
+			"error", err)
+		if backoff.Sleep(ctx, rejoinDelay) != nil {
+			return nil
+		}
+	}
 }
 
 // readiness makes the relay ready when it can store what it reads.

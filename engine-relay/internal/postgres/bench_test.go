@@ -26,12 +26,17 @@ func BenchmarkSink(b *testing.B) {
 
 func benchmarkSink(b *testing.B, workers, size int) {
 	s := setup(b)
+	s.begin(b, "bench/1", "kafka", -1, -1, -1, -1, -1, -1)
 	var n atomic.Int64
 	var messages [][]sink.Message
 	for range b.N {
 		var batch []sink.Message
 		for range size / 10 {
-			batch = append(batch, benchmarkRecord(n.Add(1)))
+			i := n.Add(1)
+			m := benchmarkRecord(i)
+			m.Partition, m.Offset = int(i%6), i/6+3
+			m.From, m.To = m.Offset, m.Offset+1
+			batch = append(batch, m)
 		}
 		messages = append(messages, batch)
 	}
@@ -43,7 +48,9 @@ func benchmarkSink(b *testing.B, workers, size int) {
 		wg.Go(func() {
 			r := writer(s.store)
 			for i := next.Add(1) - 1; int(i) < b.N; i = next.Add(1) - 1 {
-				if err := r.Write(b.Context(), gather(b, messages[i]...)); err != nil {
+				batch := gather(b, messages[i]...)
+				batch.Claim("bench/1", nil)
+				if err := r.Write(b.Context(), batch); err != nil {
 					b.Error(err)
 				}
 			}

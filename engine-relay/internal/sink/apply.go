@@ -39,7 +39,10 @@ func (b *batchTx) apply(ctx context.Context, tx Tx) (outcome, error) {
 			return out, err
 		}
 	}
-	return out, b.savePark(ctx, tx)
+	if err := b.savePark(ctx, tx); err != nil {
+		return out, err
+	}
+	return out, b.markStored(ctx, tx)
 }
 
 // save stores signals that were new to the ledger.

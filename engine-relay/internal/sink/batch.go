@@ -16,6 +16,7 @@ type Message struct {
 	Topic     string
 	Partition int
 	Offset    int64
+	From, To  int64 // the offsets that it stands for, without To; see stream.Batch.Span
 	Value     []byte
 	Trace     string // W3C traceparent of the request that produced it; may be empty
 }
@@ -70,7 +71,9 @@ type Batch struct {
 	decisions []*pendingDecision
 	signals   []*pendingSignal
 	parked    []Parked
+	messages  []message
 	size      int
+	claim     *claim // nil stores no offsets
 }
 
 // Size returns how many signals and Decisions were added.
@@ -84,6 +87,7 @@ func (b *Batch) AddSignals(m Message) error {
 		return err
 	}
 	b.size++
+	b.remember(m)
 	if err != nil {
 		b.parkWhole(m, ReasonUndecodable)
 		return nil
@@ -114,6 +118,7 @@ func (b *Batch) AddDecision(m Message) error {
 		return err
 	}
 	b.size++
+	b.remember(m)
 	switch {
 	case err != nil:
 		b.parkWhole(m, ReasonUndecodable)
@@ -123,6 +128,10 @@ func (b *Batch) AddDecision(m Message) error {
 		b.decisions = append(b.decisions, &pendingDecision{message: m, served: d})
 	}
 	return nil
+}
+
+func (b *Batch) remember(m Message) {
+	b.messages = append(b.messages, message{m.Offset, Span{m.partition(), m.From, m.To}})
 }
 
 func (b *Batch) parkWhole(m Message, reason string) { b.parked = append(b.parked, m.park(reason, "")) }
@@ -156,12 +165,16 @@ type batchTx struct {
 	decisions []*pendingDecision
 	signals   []*pendingSignal
 	parked    []Parked
-	repeated  int     // signals left out because the batch has them twice
-	replay    *Replay // the parked record that the batch is made of; nil for records from Kafka
+	repeated  int       // signals left out because the batch has them twice
+	replay    *Replay   // the parked record that the batch is made of; nil for records from Kafka
+	messages  []message // the records that are stored with it
+	claim     *claim
+	again     bool // everything of it was stored before, by other transactions
 }
 
 func (b *Batch) transaction() batchTx {
-	tx := batchTx{decisions: slices.Clone(b.decisions), parked: b.parked}
+	tx := batchTx{decisions: slices.Clone(b.decisions), parked: b.parked, messages: b.messages,
+		claim: b.claim}
 	arrived := slices.Clone(b.signals)
 	slices.SortStableFunc(arrived, func(x, y *pendingSignal) int {
 		return cmp.Or(x.request.record.ReceivedAt.Compare(y.request.record.ReceivedAt),

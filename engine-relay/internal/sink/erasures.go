@@ -173,7 +173,8 @@ func (b *batchTx) applyErasures(ctx context.Context, tx Tx) (*batchTx, error) {
 }
 
 func (b *batchTx) redacted(e Erasures) (*batchTx, []VisitorErasure) {
-	out := &batchTx{parked: slices.Clone(b.parked), repeated: b.repeated, replay: b.replay}
+	out := &batchTx{parked: slices.Clone(b.parked), repeated: b.repeated, replay: b.replay,
+		messages: b.messages, claim: b.claim}
 	for i := range out.parked {
 		out.parked[i].Bytes, _ = e.RedactBytes(out.parked[i].Bytes)
 	}

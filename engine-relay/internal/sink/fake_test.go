@@ -30,6 +30,7 @@ type memory struct {
 	replayed []int64
 	failed   []string
 	commits  int
+	stored   map[int64]struct{} // offsets of the partition t/0
 	// refuse is asked with the signals of a transaction, before anything is written.
 	refuse func(signals []ident.SignalID) error
 	begin  func() error
@@ -139,6 +140,25 @@ func (t *memoryTx) CompleteReplay(_ context.Context, id int64) error {
 func (t *memoryTx) FailReplay(_ context.Context, id int64, reason, state string) error {
 	t.failed = append(slices.Clip(t.failed), fmt.Sprintf("%d %s %s", id, reason, state))
 	return nil
+}
+
+func (t *memoryTx) MarkStored(_ context.Context, _ string, spans []Span) ([]Position, error) {
+	t.stored = maps.Clone(t.stored)
+	if t.stored == nil {
+		t.stored = map[int64]struct{}{}
+	}
+	for _, s := range spans {
+		for o := s.From; o < s.To; o++ {
+			t.stored[o] = struct{}{}
+		}
+	}
+	next := int64(0)
+	for ; ; next++ {
+		if _, there := t.stored[next]; !there {
+			break
+		}
+	}
+	return []Position{{Partition{"t", 0}, next}}, nil
 }
 
 func over(s Store) *Writer {

@@ -85,12 +85,16 @@ func (w *Writer) writeHalves(ctx context.Context, b batchTx, cause error) error 
 	}
 	halves[0].parked, halves[0].repeated = b.parked, b.repeated
 	halves[len(halves)-1].replay = b.replay
+	rest := b.divide(halves)
 	for _, half := range halves {
 		if err := w.write(ctx, half); err != nil {
 			return err
 		}
 	}
-	return nil
+	if len(rest.messages) == 0 {
+		return nil
+	}
+	return w.write(ctx, rest)
 }
 
 // single returns the only element of the batch, nil when there are more or none.
@@ -139,7 +143,8 @@ func (b batchTx) middle() int {
 }
 
 func (b batchTx) without(refused map[element]string) batchTx {
-	rest := batchTx{parked: b.parked[:len(b.parked):len(b.parked)], repeated: b.repeated, replay: b.replay}
+	rest := batchTx{parked: b.parked[:len(b.parked):len(b.parked)], repeated: b.repeated, replay: b.replay,
+		messages: b.messages, claim: b.claim, again: b.again}
 	for _, d := range b.decisions {
 		if _, out := refused[d]; !out {
 			rest.decisions = append(rest.decisions, d)

@@ -42,6 +42,9 @@ type Tx interface {
 	CompleteReplay(ctx context.Context, parkedID int64) error
 	FailReplay(ctx context.Context, parkedID int64, reason, sqlState string) error
 	Park(ctx context.Context, parked []Parked) error
+	// MarkStored adds offsets to those that are stored of their partitions, if the assignment began with
+	// them, and returns how far these partitions are stored.
+	MarkStored(ctx context.Context, assignment string, spans []Span) ([]Position, error)
 }
 
 // LedgerKey identifies a signal.

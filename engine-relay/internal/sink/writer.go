@@ -54,8 +54,8 @@ func New(c Config) *Writer {
 	}
 }
 
-// Write stores the batch, however long that takes. The only error is the context's: then the batch may be
-// stored or not, and must be read again.
+// Write stores the batch, however long that takes. The only errors are the context's and ErrBehind: then the
+// batch may be stored or not, and must be read again.
 func (w *Writer) Write(ctx context.Context, b *Batch) error {
 	return w.write(ctx, b.transaction())
 }
@@ -70,9 +70,12 @@ func (w *Writer) write(ctx context.Context, b batchTx) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		if errors.Is(err, ErrBehind) {
+			return err
+		}
 		if pg.Class(err) == pg.Poison {
-			if err = w.isolate(ctx, b, err); err == nil {
-				return nil
+			if err = w.isolate(ctx, b, err); err == nil || errors.Is(err, ErrBehind) {
+				return err
 			}
 		}
 		w.reportFailure(err, b, attempt)
@@ -107,7 +110,9 @@ func (w *Writer) transact(ctx context.Context, b batchTx) error {
 		return err
 	}
 	failpoint.Hit(failpoint.SinkAfterCommit)
-	w.metrics.committed(b, out, time.Since(began))
+	if !b.again {
+		w.metrics.committed(b, out, time.Since(began))
+	}
 	if w.traced != nil {
 		w.traced(began, b.traceparents())
 	}

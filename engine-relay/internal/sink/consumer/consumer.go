@@ -16,7 +16,7 @@ import (
 	"storefront.internal/shared/stream"
 )
 
-// Writer stores a batch, however long that takes; the only error is the context's.
+// Writer stores a batch, however long that takes; the only errors are the context's and sink.ErrBehind.
 type Writer interface {
 	Write(ctx context.Context, b *sink.Batch) error
 }
@@ -29,14 +29,29 @@ type Generation interface {
 	// Done marks batches as stored and commits offsets: a partition's offset moves over batches that are done
 	// without a gap. After a failed commit, the next call commits again, even without batches.
 	Done(batches ...stream.Batch) error
+	// ID identifies this member in this generation.
+	ID() string
+	// Positions calls f with each partition and its position: all records before it are done.
+	Positions(f func(topic string, partition int, position int64))
+}
+
+// Offsets is what PostgreSQL knows of stored offsets.
+type Offsets interface {
+	// Begin stores where the assignment begins, as Resumption.Start says, in the order of the partitions, and
+	// gives it these partitions alone. It returns where they begin.
+	Begin(ctx context.Context, assignment, cluster string, partitions []sink.Resumption) ([]int64, error)
+	// Positions returns how far the partitions of the assignment are stored.
+	Positions(ctx context.Context, assignment string) ([]sink.Position, error)
 }
 
 // Config is what a Consumer needs.
 type Config struct {
 	Writer     Writer
+	Offsets    Offsets
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
-	Decisions  string // the topic of Decisions; every other topic is of signals
+	Signals    string // the topic of signals
+	Decisions  string // the topic of Decisions
 	Workers    int    // concurrent transactions
 	BatchSize  int    // signals and Decisions of a transaction
 	// Linger is how long the first record of a transaction waits for more: a small transaction costs about as
@@ -54,12 +69,13 @@ type Consumer struct {
 	cfg     Config
 	metrics *metrics
 	current atomic.Pointer[generationRun]
+	again   atomic.Pointer[map[sink.Partition]int64] // to where records are read again in this generation
 }
 
 // New returns a Consumer.
 func New(cfg Config) *Consumer {
 	c := &Consumer{cfg: cfg}
-	c.metrics = newMetrics(cfg.Registerer, c.oldestUnread)
+	c.metrics = newMetrics(cfg.Registerer, c.oldestUnread, cfg.Signals, cfg.Decisions)
 	return c
 }
 
@@ -82,29 +98,39 @@ func (c *Consumer) oldestUnread() float64 {
 	return 0
 }
 
-// Consume stores the records of the generation until ctx, which is the generation's, ends.
+// Consume stores the records of the generation until ctx, which is the generation's, ends. It returns
+// sink.ErrBehind when PostgreSQL lacks what this relay has stored: then the group must be joined again, so
+// that the partitions begin where PostgreSQL is.
 func (c *Consumer) Consume(ctx context.Context, g Generation) error {
+	parent := ctx
+	ctx, cancel := context.WithCancelCause(parent)
+	defer cancel(nil)
 	r := &generationRun{
-		Consumer: c, generation: g,
-		unstored: newUnstored(), batches: make(chan *txBatch), halted: make(map[topicPartition]bool),
+		Consumer: c, generation: g, fail: cancel,
+		unstored: newUnstored(), batches: make(chan *txBatch), halted: make(map[sink.Partition]bool),
 	}
 	c.current.Store(r)
 	defer func() { c.metrics.halted.Sub(float64(len(r.halted))) }()
 
 	work, release := service.WithGracePeriod(ctx, c.cfg.Grace)
 	defer release()
-	var workers, commits sync.WaitGroup
+	var workers, others sync.WaitGroup
 	for range c.cfg.Workers {
 		workers.Go(func() { r.storeBatches(work) })
 	}
 	retry, end := context.WithCancel(context.WithoutCancel(ctx))
-	commits.Go(func() { service.Every(retry, commitRetryInterval, r.retryCommit) })
+	others.Go(func() { service.Every(retry, commitRetryInterval, r.retryCommit) })
+	others.Go(func() { service.Every(ctx, positionsInterval, r.checkPositions) })
 	r.gather(ctx)
 	close(r.batches)
 	workers.Wait()
 	end()
-	commits.Wait()
-	return ctx.Err()
+	cancel(nil)
+	others.Wait()
+	if cause := context.Cause(ctx); errors.Is(cause, sink.ErrBehind) {
+		return cause
+	}
+	return parent.Err()
 }
 
 // txBatch is one transaction's batch, and the fetched batches that it has records of.
@@ -117,13 +143,14 @@ type txBatch struct {
 type generationRun struct {
 	*Consumer
 	generation   Generation
+	fail         context.CancelCauseFunc // ends the generation's work
 	unstored     *unstored
 	batches      chan *txBatch
 	commitFailed atomic.Bool // the last commit
 
 	// Used only by gather:
 	current    *txBatch
-	halted     map[topicPartition]bool
+	halted     map[sink.Partition]bool
 	linger     *time.Timer // runs from the first record of the current batch
 	lingerOver bool
 }
@@ -131,7 +158,11 @@ type generationRun struct {
 // storeBatches stores batches until there are no more.
 func (r *generationRun) storeBatches(ctx context.Context) {
 	for l := range r.batches {
-		if r.cfg.Writer.Write(ctx, l.batch) != nil {
+		l.batch.Claim(r.generation.ID(), r.positions())
+		if err := r.cfg.Writer.Write(ctx, l.batch); err != nil {
+			if errors.Is(err, sink.ErrBehind) {
+				r.fail(err)
+			}
 			continue // the grace period is over: the records are read again
 		}
 		if whole := r.unstored.stored(l.parts); len(whole) > 0 {

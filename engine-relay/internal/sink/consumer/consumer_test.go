@@ -25,6 +25,8 @@ type group struct {
 	done    []int64 // first offsets, in the order of Done
 	calls   int
 	fail    int // calls of Done that fail first
+
+	position int64 // of partition 0
 }
 
 func (g *group) Batches() <-chan stream.Batch { return g.batches }
@@ -41,6 +43,14 @@ func (g *group) Done(batches ...stream.Batch) error {
 		return errors.New("the coordinator is away")
 	}
 	return nil
+}
+
+func (g *group) ID() string { return "member/1" }
+
+func (g *group) Positions(f func(topic string, partition int, position int64)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f("t", 0, g.position)
 }
 
 func (g *group) marked() []int64 {
@@ -77,6 +87,36 @@ func (s *fakeWriter) seen() []int {
 	return slices.Clone(s.sizes)
 }
 
+// database is what PostgreSQL knows of stored offsets.
+type database struct {
+	mu    sync.Mutex
+	next  int64 // of partition 0
+	away  int   // calls that fail first
+	begun []sink.Resumption
+}
+
+func (d *database) Begin(_ context.Context, _, cluster string, partitions []sink.Resumption) ([]int64,
+	error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.away > 0 {
+		d.away--
+		return nil, errors.New("PostgreSQL is away")
+	}
+	d.begun = partitions
+	starts := make([]int64, len(partitions))
+	for i, p := range partitions {
+		starts[i] = p.Start(cluster, &sink.Held{ClusterID: cluster, Next: d.next})
+	}
+	return starts, nil
+}
+
+func (d *database) Positions(context.Context, string) ([]sink.Position, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return []sink.Position{{Partition: sink.Partition{Topic: "t"}, Next: d.next}}, nil
+}
+
 // records makes a batch of records that are no JSON: each counts as one and is parked.
 func records(partition int, first, n int) stream.Batch {
 	b := stream.Batch{Topic: "t", Partition: partition}
@@ -93,8 +133,10 @@ func consumer(s *fakeWriter, workers, size int) *Consumer {
 	return New(
 		Config{
 			Writer:     s,
+			Offsets:    &database{next: 1 << 40},
 			Logger:     slog.New(slog.DiscardHandler),
 			Registerer: prometheus.NewRegistry(),
+			Signals:    "t",
 			Decisions:  "d",
 			Workers:    workers,
 			BatchSize:  size,

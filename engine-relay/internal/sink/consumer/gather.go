@@ -8,11 +8,6 @@ import (
 	"storefront.internal/shared/stream"
 )
 
-type topicPartition struct {
-	topic     string
-	partition int
-}
-
 // gather fills batches and hands them to the workers. Records that come within the linger time go together,
 // up to a transaction's size; then a free worker takes the batch, and while none is free it grows.
 func (r *generationRun) gather(ctx context.Context) {
@@ -86,7 +81,7 @@ func (r *generationRun) send(ctx context.Context) {
 
 // add puts a partition's records into the current batch, and into further ones when it is full.
 func (r *generationRun) add(ctx context.Context, b stream.Batch) {
-	p := topicPartition{b.Topic, b.Partition}
+	p := sink.Partition{Topic: b.Topic, ID: b.Partition}
 	if r.halted[p] || len(b.Records) == 0 {
 		return
 	}
@@ -100,7 +95,7 @@ func (r *generationRun) add(ctx context.Context, b stream.Batch) {
 				return
 			}
 		}
-		if err := r.addRecord(p, &b.Records[i]); err != nil {
+		if err := r.addRecord(p, &b, i); err != nil {
 			r.assign(fetched, added, false)
 			r.halt(p, &b.Records[i], err)
 			return
@@ -110,13 +105,15 @@ func (r *generationRun) add(ctx context.Context, b stream.Batch) {
 	r.assign(fetched, added, true)
 }
 
-func (r *generationRun) addRecord(p topicPartition, rec *stream.Record) error {
+func (r *generationRun) addRecord(p sink.Partition, b *stream.Batch, i int) error {
 	if r.current.batch.Size() == 0 {
 		r.linger.Reset(r.cfg.Linger)
 	}
-	m := sink.Message{Topic: p.topic, Partition: p.partition, Offset: rec.Offset,
+	rec := &b.Records[i]
+	m := sink.Message{Topic: p.Topic, Partition: p.ID, Offset: rec.Offset,
 		Value: rec.Value, Trace: rec.Trace}
-	if p.topic == r.cfg.Decisions {
+	m.From, m.To = b.Span(i)
+	if p.Topic == r.cfg.Decisions {
 		return r.current.batch.AddDecision(m)
 	}
 	return r.current.batch.AddSignals(m)
@@ -132,9 +129,9 @@ func (r *generationRun) assign(fetched *fetchedBatch, records int, last bool) {
 
 // halt stops a partition until the end of the generation: its next record is for a newer relay. The fetched
 // batch is never completely stored, so the offset does not move past the record.
-func (r *generationRun) halt(p topicPartition, rec *stream.Record, err error) {
+func (r *generationRun) halt(p sink.Partition, rec *stream.Record, err error) {
 	r.halted[p] = true
 	r.metrics.halted.Inc()
 	r.cfg.Logger.Error("partition halted: its next record needs a newer relay; no record is lost",
-		"topic", p.topic, "partition", p.partition, "offset", rec.Offset, "error", err)
+		"topic", p.Topic, "partition", p.ID, "offset", rec.Offset, "error", err)
 }
