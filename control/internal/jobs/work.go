@@ -133,18 +133,30 @@ type ShopWork struct {
 	ReloadEvery  time.Duration // greatest age of the last bootstrap run of a shop
 }
 
+// The most jobs of one shop that a process runs at a time. The rest of the workers of their queue is for
+// other shops.
+const (
+	refreshesOfShop = 4
+	checksOfShop    = 1
+)
+
 // addWorkers adds no worker for a nil ShopWork.
 func (w *ShopWork) addWorkers(all *river.Workers) error {
 	if w == nil {
 		return nil
 	}
+	refreshes, checks := newTurns(refreshesOfShop), newTurns(checksOfShop)
 	return errors.Join(
 		addWorker(all, 0, func(ctx context.Context, a refresh) error {
-			return toRiverResult(w.Refresher.Refresh(ctx, a.ConnectionID,
-				observation.Key{Entity: a.Entity, ExternalID: a.ExternalID}))
+			return refreshes.run(a.ConnectionID, func() error {
+				return toRiverResult(w.Refresher.Refresh(ctx, a.ConnectionID,
+					observation.Key{Entity: a.Entity, ExternalID: a.ExternalID}))
+			})
 		}),
 		addWorker(all, 0, func(ctx context.Context, a shopCheck) error {
-			return toRiverResult(w.Checker.Check(ctx, a.ConnectionID, a.Uninstalled))
+			return checks.run(a.ConnectionID, func() error {
+				return toRiverResult(w.Checker.Check(ctx, a.ConnectionID, a.Uninstalled))
+			})
 		}),
 		addWorker(all, bootstrapTimeout, func(ctx context.Context, a bootstrapRun) error {
 			return toRiverResult(w.Bootstraps.Run(ctx, a.RunID))
