@@ -124,13 +124,13 @@ func (ps *partitions) pick() (*reservation, error) {
 		return nil, nil
 	}
 	best := rankUnreachable
-	for _, p := range ps.list {
-		best = min(best, p.rank())
+	for i := 0; i < len(ps.list) && best != rankReady; i++ {
+		best = min(best, ps.list[i].rank())
 	}
 	if best == rankUnreachable {
 		return nil, errors.Join(ErrUnreachable, ps.failure)
 	}
-	p := ps.nextRoundRobin(func(p *partition) bool { return p.rank() == best && ps.free(p) })
+	p := ps.nextRoundRobin(func(p *partition) bool { return ps.free(p) && p.rank() == best })
 	if p == nil {
 		return nil, nil
 	}
