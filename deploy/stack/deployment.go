@@ -38,7 +38,9 @@ type Address struct{ Listen, Admin string }
 // Deployment is a set of processes that work together.
 type Deployment struct {
 	Config
-	Postgres, Redis, Kafka *Process // nil unless StartStores started them
+	// The stores are nil unless StartStores started them.
+	Postgres, Redis *Process
+	Brokers         []*Process // of Kafka
 
 	life      context.Context //nolint:containedctx // the processes' own: it ends at Close
 	stop      context.CancelFunc

@@ -109,8 +109,8 @@ func (d *Deployment) settingsOf(name string, targets ...string) (s Settings, err
 			s.Database, err = d.via(name, target, s.Database)
 		case redisName:
 			s.RedisAddr, err = d.viaAddr(name, target, s.RedisAddr)
-		case kafkaName: // one broker; where it has a listener for this process, the link to that exists
-			s.KafkaBrokers, err = d.viaAddr(name, target, s.KafkaBrokers)
+		case kafkaName: // where a broker has a listener for this process, the link to that exists
+			s.KafkaBrokers, err = d.viaBrokers(name, s.KafkaBrokers)
 		case engineName:
 			s.EngineURL, err = d.via(name, target, s.EngineURL)
 		case providerName:
@@ -121,6 +121,17 @@ func (d *Deployment) settingsOf(name string, targets ...string) (s Settings, err
 		}
 	}
 	return s, nil
+}
+
+func (d *Deployment) viaBrokers(from, brokers string) (string, error) {
+	all := strings.Split(brokers, ",")
+	var err error
+	for i := range all {
+		if all[i], err = d.viaAddr(from, brokerName(i, len(all)), all[i]); err != nil {
+			return "", err
+		}
+	}
+	return strings.Join(all, ","), nil
 }
 
 func (d *Deployment) viaAddr(from, to, address string) (string, error) {

@@ -27,7 +27,9 @@ type Stores struct {
 	PostgresSettings []string
 	// KeepRedis lets a Redis that was killed come back with its data.
 	KeepRedis bool
-	// KafkaClients are the processes that reach the broker by a listener and a link of their own: a broker
+	// Brokers is the number of Kafka's brokers; 0 is one. Several replicate all topics to each other.
+	Brokers int
+	// KafkaClients are the processes that reach each broker by a listener and a link of their own: a broker
 	// tells its clients where to find it, so a link needs a listener that advertises it.
 	KafkaClients []string
 }
@@ -42,11 +44,11 @@ func (d *Deployment) StartStores(ctx context.Context, s Stores) error {
 			return err
 		}
 	}
-	all := []*Process{d.Postgres, d.Redis, d.Kafka}
+	all := append([]*Process{d.Postgres, d.Redis}, d.Brokers...)
 	for _, p := range all {
 		p.RequestStart()
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute)
 	defer cancel()
 	for _, p := range all {
 		err := p.await(ctx, func() bool { return p.child != nil || p.failed != nil && !p.supervised })
@@ -130,14 +132,55 @@ func (d *Deployment) addRedis(_ context.Context, s Stores) error {
 	return nil
 }
 
+// brokerName is the name of broker i of n.
+func brokerName(i, n int) string {
+	if n == 1 {
+		return kafkaName
+	}
+	return fmt.Sprintf("%s-%d", kafkaName, i+1)
+}
+
 func (d *Deployment) addKafka(ctx context.Context, s Stores) error {
 	libs, err := kafka.Fetch(ctx, filepath.Join(s.Project.Cache(), "kafka"))
 	if err != nil {
 		return errors.Join(ErrUnavailable, err)
 	}
-	cfg := kafka.Config{Libs: libs, Dir: s.KafkaDir}
-	if cfg.Dir == "" {
-		cfg.Dir = filepath.Join(s.Dir, "kafka")
+	if s.KafkaDir == "" {
+		s.KafkaDir = filepath.Join(s.Dir, "kafka")
+	}
+	configs := make([]kafka.Config, max(1, s.Brokers))
+	for i := range configs {
+		configs[i].Libs = libs
+		if err := d.configureBroker(&configs[i], s, brokerName(i, len(configs))); err != nil {
+			return err
+		}
+	}
+	kafka.Join(configs)
+	sig := syscall.SIGTERM
+	if len(configs) > 1 {
+		sig = syscall.SIGKILL // the last broker could not stop in order without the others
+	}
+	var addresses []string
+	for i, cfg := range configs {
+		addresses = append(addresses, project.Loopback(cfg.Port))
+		d.Brokers = append(d.Brokers, d.store(brokerName(i, len(configs)), sig,
+			func(ctx context.Context) (*process.Process, error) {
+				broker, err := kafka.Start(ctx, cfg)
+				if err != nil {
+					return nil, err
+				}
+				return broker.Process, nil
+			}))
+	}
+	d.Settings.KafkaBrokers = strings.Join(addresses, ",")
+	return nil
+}
+
+// configureBroker claims the broker's folder, ports, log and listeners.
+func (d *Deployment) configureBroker(cfg *kafka.Config, s Stores, name string) (err error) {
+	cfg.Dir = s.KafkaDir
+	if name != kafkaName {
+		cfg.Dir = filepath.Join(s.KafkaDir, name)
 	}
 	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
 		return err
@@ -147,34 +190,26 @@ func (d *Deployment) addKafka(ctx context.Context, s Stores) error {
 			return err
 		}
 	}
-	if cfg.Log, err = d.openLog("kafka"); err != nil {
+	if cfg.Log, err = d.openLog(name); err != nil {
 		return err
 	}
-	for _, name := range s.KafkaClients {
-		listener, err := d.kafkaListener(name)
+	for _, client := range s.KafkaClients {
+		listener, err := d.kafkaListener(client, name)
 		if err != nil {
 			return err
 		}
 		cfg.Listeners = append(cfg.Listeners, listener)
 	}
-	d.Settings.KafkaBrokers = project.Loopback(cfg.Port)
-	d.Kafka = d.store("kafka", syscall.SIGTERM, func(ctx context.Context) (*process.Process, error) {
-		broker, err := kafka.Start(ctx, cfg)
-		if err != nil {
-			return nil, err
-		}
-		return broker.Process, nil
-	})
 	return nil
 }
 
-// kafkaListener is a listener of the broker that tells its clients the address of their link.
-func (d *Deployment) kafkaListener(client string) (kafka.Listener, error) {
+// kafkaListener is a listener of a broker that tells its clients the address of their link.
+func (d *Deployment) kafkaListener(client, broker string) (kafka.Listener, error) {
 	port, err := project.ClaimPort()
 	if err != nil {
 		return kafka.Listener{}, err
 	}
-	l, err := d.OpenLink(client, kafkaName, project.Loopback(port))
+	l, err := d.OpenLink(client, broker, project.Loopback(port))
 	if err != nil {
 		return kafka.Listener{}, err
 	}

@@ -65,7 +65,7 @@ func TestAShopperIsErased(t *testing.T) {
 	}
 
 	x.engine.Behave(engine.Behaviours{})
-	if _, err := x.api.ReplayDead(t.Context(), s.ConnectionID); err != nil {
+	if _, err := x.api.ReplayDead(t.Context(), s.ConnectionID, client.Interaction); err != nil {
 		t.Fatal(err)
 	}
 	x.awaitQueue(t, s, "running", 0)

@@ -54,7 +54,7 @@ func TestStoresKilled(t *testing.T) {
 	ids = append(ids, idsOf(batch)...)
 	check(t, x.Postgres.Start(context.Background()))
 	x.awaitDelivered(t, s, ids, 60*time.Second)
-	refusedThenTaken("Kafka", x.Kafka)
+	refusedThenTaken("Kafka", x.Brokers[0])
 	refusedThenTaken("Redis", x.Redis)
 	if a := s.resend(edge, known, 20*time.Second); a.count("duplicate") != len(known) {
 		t.Errorf("a Redis that forgot everything made of a stored batch: %+v", a)

@@ -20,16 +20,11 @@ type Cluster struct {
 // StartCluster starts one broker per configuration at the same time, since they need each other, and returns
 // when all are ready.
 func StartCluster(ctx context.Context, configs []Config) (*Cluster, error) {
+	Join(configs)
 	c := &Cluster{configs: configs, brokers: make([]*Broker, len(configs))}
-	var voters []string
-	for i := range configs {
-		configs[i].Node = i + 1
-		voters = append(voters, fmt.Sprintf("%d@127.0.0.1:%d", i+1, configs[i].ControllerPort))
-	}
 	errs := make([]error, len(configs))
 	var all sync.WaitGroup
 	for i := range configs {
-		configs[i].Voters = voters
 		all.Go(func() { errs[i] = c.Start(ctx, i) })
 	}
 	all.Wait()
@@ -37,6 +32,20 @@ func StartCluster(ctx context.Context, configs []Config) (*Cluster, error) {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
+}
+
+// Join makes brokers a cluster, unless there is only one.
+func Join(configs []Config) {
+	if len(configs) < 2 {
+		return
+	}
+	var voters []string
+	for i := range configs {
+		voters = append(voters, fmt.Sprintf("%d@127.0.0.1:%d", i+1, configs[i].ControllerPort))
+	}
+	for i := range configs {
+		configs[i].Node, configs[i].Voters = i+1, voters
+	}
 }
 
 // Start starts a broker that was killed, on its port and data.

@@ -110,12 +110,18 @@ func (c Internal) ResumeDelivery(ctx context.Context) error {
 	return c.call(ctx, http.MethodPost, "/brain-interactions/resume", c.ConnectorToken, nil, nil)
 }
 
-// ReplayDead sends the dead interactions of a connection once more and returns how many there are.
-func (c Internal) ReplayDead(ctx context.Context, connectionID string) (int, error) {
+// The kinds of deliveries.
+const (
+	Interaction = "interaction"
+	Envelope    = "envelope"
+)
+
+// ReplayDead sends the dead letters of a kind of a connection once more and returns how many there are.
+func (c Internal) ReplayDead(ctx context.Context, connectionID, kind string) (int, error) {
 	var out struct {
 		Replayed int `json:"replayed"`
 	}
-	body := map[string]string{"connection_id": connectionID}
+	body := map[string]string{"connection_id": connectionID, "kind": kind}
 	err := c.call(ctx, http.MethodPost, "/brain-interactions/dead/replay", c.ConnectorToken, body, &out)
 	return out.Replayed, err
 }
