@@ -58,9 +58,9 @@ soak: build ## Run the system tests at full length (SOAKTIME=120m at most)
 	SOAK=1 bin/local exec -- $(TEST) -v -run 'TestADelete|TestFetches' storefront.internal/control/internal/postgres
 
 .PHONY: faults
-faults: build ## Inject faults into a whole deployment and check what it stored (MINUTES=10 SEED=n FAULTS=N1,N2 REDIS=false SIGNALS=n REPORT=file)
+faults: build ## Inject faults into a whole deployment and check what it stored (MINUTES=10 SEED=n FAULTS=N1,N2 REDIS=false SIGNALS=n BROKERS=n REPORT=file)
 	bin/faults run -minutes $(or $(MINUTES),10) -seed $(or $(SEED),0) -faults "$(FAULTS)" -redis=$(or $(REDIS),true) -bin $(CURDIR)/bin \
-		-signals $(or $(SIGNALS),0) -markdown "$(REPORT)"
+		-signals $(or $(SIGNALS),0) -brokers $(or $(BROKERS),0) -markdown "$(REPORT)"
 
 .PHONY: faults-selftest
 faults-selftest: build ## Plant bugs and check that the campaign finds each of them (ONLY=mutant,scenario)

@@ -18,6 +18,7 @@ import (
 	"storefront.internal/deploy/faults/nemesis"
 	"storefront.internal/deploy/faults/report"
 	"storefront.internal/deploy/faults/scenario"
+	"storefront.internal/deploy/faults/topology"
 	"storefront.internal/deploy/local/project"
 	"storefront.internal/deploy/stack"
 )
@@ -31,6 +32,7 @@ type options struct {
 	redis    bool
 	short    bool
 	keep     bool
+	brokers  int
 	rate     float64
 	bin      string
 	markdown string
@@ -49,6 +51,7 @@ func parse(args []string) (options, error) {
 	f.BoolVar(&o.short, "short", false, "short faults and no full disks")
 	f.BoolVar(&o.keep, "keep", false, "keep the folder of a run without findings")
 	f.Float64Var(&o.rate, "rate", 400, "new signals a second")
+	f.IntVar(&o.brokers, "brokers", 0, "brokers of Kafka; 0: three where memory allows")
 	f.StringVar(&o.bin, "bin", "", "folder of the binaries; they are built when empty")
 	f.StringVar(&o.markdown, "markdown", "", "write the report as Markdown to this file")
 	f.StringVar(&o.json, "json", "", "write the report as JSON to this file")
@@ -87,6 +90,9 @@ func (o options) reproducer() string {
 	}
 	if o.faults != "" {
 		text += " FAULTS=" + o.faults
+	}
+	if o.brokers > 0 {
+		text += fmt.Sprintf(" BROKERS=%d", o.brokers)
 	}
 	if !o.redis {
 		text += " REDIS=false"
@@ -138,7 +144,10 @@ func runCampaign(ctx context.Context, o options, e environment) (*report.Report,
 	cfg := campaign.Config{Project: e.project, Bin: o.bin, Dir: e.dir,
 		Length:  time.Duration(o.minutes * float64(time.Minute)),
 		Signals: o.signals, Seed: o.seed, Kinds: kinds, Redis: o.redis, Short: o.short, Rate: o.rate,
-		Logf: e.logf}
+		Brokers: o.brokers, Logf: e.logf}
+	if cfg.Brokers == 0 {
+		cfg.Brokers = topology.AffordableBrokers()
+	}
 	if cfg.Bin == "" {
 		cfg.Bin = filepath.Join(e.dir, "bin")
 		if err := stack.Build(ctx, e.project, cfg.Bin, nil, scenario.AllPrograms()...); err != nil {

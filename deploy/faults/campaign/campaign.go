@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,6 +39,7 @@ type Config struct {
 	Redis    bool // faults of Redis too
 	Short    bool // short faults and no full disks
 	Rate     float64
+	Brokers  int // of Kafka
 	Logf     func(format string, args ...any)
 }
 
@@ -56,6 +58,7 @@ type run struct {
 	nemesis        *nemesis.Nemesis
 	recorder       *history.Recorder
 	idleGoroutines map[string]float64 // of each process before the load
+	unparked       map[string]bool    // parked records whose replay was requested
 	out            *report.Report
 
 	mu       sync.Mutex
@@ -64,8 +67,8 @@ type run struct {
 
 // Run makes a run and returns its report. An error means that nothing could be checked.
 func Run(ctx context.Context, cfg Config) (_ *report.Report, err error) {
-	r := &run{Config: cfg, out: &report.Report{Seed: cfg.Seed, Begun: time.Now().UTC(), Asked: cfg.Length,
-		Kinds: cfg.Kinds, RedisFaults: cfg.Redis}}
+	r := &run{Config: cfg, unparked: map[string]bool{}, out: &report.Report{Seed: cfg.Seed, Begun: time.Now().UTC(), Asked: cfg.Length,
+		Kinds: cfg.Kinds, RedisFaults: cfg.Redis, Brokers: cfg.Brokers}}
 	path := filepath.Join(cfg.Dir, "history.jsonl")
 	file, err := os.Create(path)
 	if err != nil {
@@ -73,7 +76,7 @@ func Run(ctx context.Context, cfg Config) (_ *report.Report, err error) {
 	}
 	defer file.Close()
 	r.topology, err = topology.Start(ctx, topology.Config{Project: cfg.Project, Bin: cfg.Bin, Dir: cfg.Dir,
-		SmallDisks: !cfg.Short, Logf: cfg.Logf})
+		SmallDisks: !cfg.Short, Brokers: cfg.Brokers, Logf: cfg.Logf})
 	if err != nil {
 		return nil, fmt.Errorf("start the deployment: %w", err)
 	}
@@ -115,6 +118,9 @@ func (r *run) injectFaults(ctx context.Context) error {
 		return fmt.Errorf("prepare the load: %w", err)
 	}
 	r.out.Started = time.Since(r.out.Begun)
+	watching, unwatch := context.WithCancel(ctx)
+	defer unwatch()
+	go r.recorder.RecordStalls(watching)
 	r.load.Run(ctx)
 	r.nemesis = nemesis.New(nemesis.Config{
 		Topology: x, Recorder: r.recorder, Seed: r.Seed, Kinds: r.Kinds, Redis: r.Redis, Short: r.Short,
@@ -137,19 +143,22 @@ func (r *run) injectFaults(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// runEpisodes injects faults in episodes. After three of four episodes it measures the recovery; the next
-// faults after the fourth meet processes that are still recovering.
+// runEpisodes injects faults until the context ends. In the first part of a run one dependency after the
+// other is down; after that every third episode is such a one.
 func (r *run) runEpisodes(ctx context.Context) {
 	pause := 2 * time.Second
 	if r.Short {
 		pause = 500 * time.Millisecond
 	}
+	single := slices.Contains(r.Kinds, nemesis.SingleKind)
+	firstPart := time.Now().Add(r.Length / 3)
 	logged := time.Now()
 	for n := 1; ctx.Err() == nil; n++ {
-		_ = backoff.Sleep(ctx, pause)
-		r.nemesis.Episode(ctx)
-		if ctx.Err() == nil && n%4 != 0 {
-			r.measureRecovery(ctx)
+		if single && (len(r.Kinds) == 1 || n%3 == 0 || time.Now().Before(firstPart)) {
+			r.nemesis.Single(ctx, r.isCold, r.measureRecovery)
+		} else {
+			_ = backoff.Sleep(ctx, pause)
+			r.runEpisode(ctx, n)
 		}
 		if time.Since(logged) > time.Minute {
 			logged = time.Now()
@@ -159,8 +168,21 @@ func (r *run) runEpisodes(ctx context.Context) {
 	}
 }
 
-// drain lets the clients finish, replays dead letters and waits until the deployment is idle. It returns how
-// long the queue took to drain.
+// runEpisode injects one to four faults. Mostly it measures the recovery; in other cases, the next faults meet
+// processes that are still recovering.
+func (r *run) runEpisode(ctx context.Context, n int) {
+	r.nemesis.Episode(ctx)
+	if ctx.Err() == nil && (n%4 != 0 || (n+1)%3 == 0) {
+		r.measureRecovery(ctx)
+	}
+}
+
+func (r *run) isCold(ctx context.Context) bool {
+	return collect.Cold(ctx, collect.TargetsOf(r.topology))
+}
+
+// drain lets the clients finish, waits until the deployment is idle, and resolves what waits for an operator
+// or a connector. It returns how long the queue took to drain.
 func (r *run) drain(ctx context.Context) time.Duration {
 	logError := func(err error) {
 		if err != nil {
@@ -176,19 +198,25 @@ func (r *run) drain(ctx context.Context) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, idleTimeout)
 	defer cancel()
 	logError(r.topology.Ready(ctx))
-	for {
+	idle := func() error {
 		_, err := collect.WaitIdle(ctx, collect.TargetsOf(r.topology))
-		drain := time.Since(begun)
 		logError(err)
-		if err != nil {
-			return drain
-		}
-		replayed, err := r.replayDead(ctx)
+		return err
+	}
+	err := idle()
+	drain := time.Since(begun)
+	if err != nil {
+		return drain
+	}
+	logError(r.load.CorrectCatalogs(ctx))
+	for idle() == nil {
+		resolved, err := r.resolve(ctx)
 		logError(err)
-		if r.out.Replayed += replayed; replayed == 0 {
-			return drain
+		if resolved == 0 {
+			break
 		}
 	}
+	return drain
 }
 
 // awaitGoroutines waits until the processes have released the connections of the clients.
@@ -219,7 +247,7 @@ func (r *run) check(ctx context.Context, path string, drain time.Duration) error
 		return err
 	}
 	defer file.Close()
-	events, faults, err := history.Read(file)
+	h, err := history.Read(file)
 	if err != nil {
 		return err
 	}
@@ -227,10 +255,10 @@ func (r *run) check(ctx context.Context, path string, drain time.Duration) error
 	if r.Short {
 		limit = idleTimeout
 	}
-	r.out.Findings, r.out.Figures = check.Run(events, faults, state,
+	r.out.Findings, r.out.Figures = check.Run(h, state,
 		check.Options{RedisFaults: r.Redis, DrainLimit: limit,
-			Start: r.recorder.Start(), InFlight: topology.InFlight, Goroutines: r.idleGoroutines})
-	r.out.Faults, r.out.Injected, r.out.Unhealed = len(faults), r.nemesis.Counts(), r.nemesis.Failed()
+			Start: r.recorder.Start(), InFlight: topology.InFlight, Goroutines: r.idleGoroutines, Replayed: r.out.Replayed})
+	r.out.Faults, r.out.Injected, r.out.Unhealed = len(h.Faults), r.nemesis.Counts(), r.nemesis.Failed()
 	r.out.Recovery = check.NewPercentiles(r.recovery)
 	for _, p := range r.topology.Processes() {
 		for _, e := range p.Exits() {

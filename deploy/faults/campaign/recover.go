@@ -49,26 +49,59 @@ func (r *run) checkDelivered(ctx context.Context, connection, signal string) err
 		URL: r.topology.Engine.URL + "/debug/known?" + query.Encode()}, nil)
 }
 
+// resolve does what operators and connectors do about what waits for them: it replays dead letters, corrects
+// catalogs, and replays or drops parked records. It returns how much that was.
+func (r *run) resolve(ctx context.Context) (int, error) {
+	dead, err := r.replayDead(ctx)
+	if err != nil {
+		return dead, err
+	}
+	parked, err := r.resolveParked(ctx)
+	if dead+parked > 0 {
+		_ = backoff.Sleep(ctx, 3*time.Second) // until the relays have noticed the requests
+	}
+	return dead + parked, err
+}
+
 // replayDead replays the dead letters, which the injected responses of the engine caused.
-func (r *run) replayDead(ctx context.Context) (int, error) {
+func (r *run) replayDead(ctx context.Context) (total int, err error) {
+	for _, connection := range r.load.ConnectionIDs() {
+		for _, kind := range []string{client.Interaction, client.Envelope} {
+			n, err := r.topology.API().ReplayDead(ctx, connection, kind)
+			if err != nil {
+				return total, err
+			}
+			total += n
+		}
+	}
+	r.out.Replayed += total
+	return total, nil
+}
+
+// resolveParked drops the records that the load made unreadable and replays all others once.
+func (r *run) resolveParked(ctx context.Context) (int, error) {
 	api := r.topology.API()
-	view, err := api.ViewQueue(ctx)
+	all, err := api.ListParked(ctx)
 	if err != nil {
 		return 0, err
 	}
-	total := 0
-	for _, c := range view.Connections {
-		if c.DeadLast24h == 0 {
+	n := 0
+	for _, p := range all {
+		switch {
+		case p.Reason == "undecodable":
+			r.out.Dropped++
+			err = api.DropParked(ctx, p.ParkedID, "made by the fault campaign")
+		case r.unparked[p.ParkedID]:
 			continue
+		default:
+			r.out.Unparked++
+			err = api.ReplayParked(ctx, p.ParkedID)
 		}
-		n, err := api.ReplayDead(ctx, c.ConnectionID)
 		if err != nil {
-			return total, err
+			return n, err
 		}
-		total += n
+		r.unparked[p.ParkedID] = true
+		n++
 	}
-	if total > 0 {
-		_ = backoff.Sleep(ctx, 2*time.Second) // until the relays have noticed the request
-	}
-	return total, nil
+	return n, nil
 }

@@ -77,8 +77,8 @@ func (r *checker) checkReads(at itemAtEdge, reads []*call) {
 // comparedReads is the number of earlier reads that a read is compared with.
 const comparedReads = 200
 
-// revocationLimit reports whether the later read may have been answered with what Redis held: another process
-// had taken the edge's place, and it could not ask PostgreSQL.
+// mayHaveTrustedRedis reports whether the later read may have been answered with what Redis held: another
+// process had taken the edge's place, and it could not ask PostgreSQL.
 func (r *checker) mayHaveTrustedRedis(edge string, earlier, later *call) bool {
 	anew := r.anyFault(earlier.end.At, later.begin.At, func(f *history.Fault) bool {
 		return (f.Kind == "N1" || f.Kind == "N13") && strings.Contains(f.Detail, edge)
@@ -179,13 +179,16 @@ func (r *checker) checkEnvelopes() {
 			told[d.ID] = true
 		}
 	}
+	redacted := map[string]bool{} // they have no snapshot
 	for _, o := range r.state.Observations {
+		redacted[o.ID] = o.Redacted != nil
 		if o.State == "accepted" && !told[o.ID] && r.connections[o.Connection] {
 			r.violation("S12", "accepted, but the engine has no envelope", o.Connection+" "+o.ID)
 		}
 	}
 	for _, x := range r.state.Engine.SnapshotReads {
-		if r.connections[x.Connection] && (x.Result == "missing" || x.Result == "mismatch") {
+		if r.connections[x.Connection] && !redacted[x.Observation] &&
+			(x.Result == "missing" || x.Result == "mismatch") {
 			r.violation("S12", "the engine could not read a snapshot: "+x.Result,
 				x.Connection+" "+x.Observation+" "+x.Detail)
 		}

@@ -35,6 +35,22 @@ func Invariants() []Invariant {
 		{"S12", "accepted observations are archived unchanged, the greatest revision is applied, every " +
 			"envelope is readable"},
 		{"S13", "`unknown_decision` is only answered for Decisions of others"},
+		{"S14", "an erased visitor is stored nowhere, and a redaction redacts its buyer and nobody else"},
+		{"L1", "while PostgreSQL is down, recording goes on as long as Redis remembers its claims, and so " +
+			"do reads of items and recommendations"},
+		{"L2", "while Redis is down, reads of items, recommendations and the catalog go on, and recording " +
+			"is refused in time"},
+		{"L3", "while one broker of several is down, recording loses its share for some seconds; reads of " +
+			"items go on without any"},
+		{"L4", "while the engine is down, recording, reads and the catalog go on, and recommendations fall " +
+			"back"},
+		{"L5", "while a provider is down, everything that does not fetch from it goes on, webhooks included"},
+		{"L6", "while the relays, control or one edge are down, the edges or the other edge go on"},
+		{"L7", "soon after a dependency is back, each edge accepts signals and the engine gets them"},
+		{"L8", "nothing is stuck for ever: dead letters, quarantined observations, parked records, erasures, " +
+			"redactions and jobs are all completed in the end"},
+		{"L9", "clients that connect, announce bodies and leave cost the others nothing"},
+		{"L10", "an engine that refuses everything for a while dead-letters few deliveries"},
 		{"H9", "PostgreSQL never has to resolve a deadlock"},
 		{"H18", "a revoked key is rejected after 15 s"},
 	}
@@ -50,6 +66,10 @@ type Options struct {
 	InFlight int
 	// Goroutines are the numbers of each idle process before the run. Other processes are not compared.
 	Goroutines map[string]float64
+	// Partial says that the deployment has other work than that of the history's connections.
+	Partial bool
+	// Replayed is the number of dead letters that were replayed.
+	Replayed int
 	// Deadlocks is State.Deadlocks before the run.
 	Deadlocks int64
 }
@@ -73,17 +93,18 @@ func (f Finding) String() string {
 }
 
 // Run returns the findings and the figures of a run.
-func Run(events []history.Event, faults []history.Fault, s *collect.State, opt Options) ([]Finding, Figures) {
+func Run(h history.History, s *collect.State, opt Options) ([]Finding, Figures) {
 	if opt.DrainLimit == 0 {
 		opt.DrainLimit = time.Minute
 	}
-	r := &checker{faults: faults, state: s, opt: opt, byDetail: map[[2]string]int{}}
-	r.index(events)
+	r := &checker{faults: h.Faults, stalls: h.Stalls, state: s, opt: opt, byDetail: map[[2]string]int{}}
+	r.index(h.Events)
 	for _, check := range []func(){
 		r.checkStored, r.checkResults, r.checkDuplicates, r.checkPhantoms, r.checkUnanswered,
 		r.checkDelivered, r.checkUnauthorized, r.checkCartLines, r.checkCanaries,
 		r.checkQueue, r.checkIdle, r.checkCatalog, r.checkMonotonicReads, r.checkArchive, r.checkEnvelopes,
-		r.checkDecisions, r.checkRevokedKeys,
+		r.checkDecisions, r.checkRevokedKeys, r.checkErasures, r.checkRedactions, r.checkGoodput,
+		r.checkRecovery, r.checkStuck, r.checkRefusals,
 	} {
 		check()
 	}
@@ -99,6 +120,7 @@ func Run(events []history.Event, faults []history.Fault, s *collect.State, opt O
 // checker checks one run.
 type checker struct {
 	faults []history.Fault
+	stalls []history.Stall
 	state  *collect.State
 	opt    Options
 

@@ -38,6 +38,24 @@ func TestViolations(t *testing.T) {
 	f("S1", "valid signal was rejected", func(w *scene) {
 		w.signals("edge-1", []history.SentSignal{validSignal(50, "click")}, "rejected invalid_type")
 	})
+	f("S14", "is still stored", func(w *scene) {
+		s := validSignal(53, "impression")
+		s.Canary, s.Visitor, s.VisitorErased = "", "vis_erased", true
+		w.store(s)
+		w.state.Signals[len(w.state.Signals)-1].Visitor = s.Visitor
+		w.signals("edge-1", []history.SentSignal{s}, "accepted")
+		w.call(history.Event{Op: history.Erase, Connection: con, Visitor: s.Visitor},
+			history.Event{Kind: history.OK, Status: 202})
+	})
+	f("S14", "no request names", func(w *scene) {
+		at := start.Add(time.Second)
+		w.state.Observations = append(w.state.Observations, collect.Observation{ID: "obs_order",
+			Connection: con, Entity: "order", External: "7", State: "accepted", Redacted: &at})
+	})
+	f("L10", "dead-lettered", func(w *scene) {
+		w.opt.Replayed = 2 * maxDead
+		w.faults = append(w.faults, history.Fault{Kind: "N12", Detail: `the engine answers {"status":422}`})
+	})
 	f("S2", "accepted more than once",
 		func(w *scene) {
 			w.signals("edge-2", []history.SentSignal{validSignal(0, "impression")},

@@ -28,6 +28,8 @@ type Figures struct {
 	Faults     map[string]int `json:"faults"`
 	Recovery   Percentiles    `json:"recovery"`
 	Drain      time.Duration  `json:"drain"`
+	Goodput    []Goodput      `json:"goodput"`
+	Stalled    time.Duration  `json:"stalled"` // of the machine
 }
 
 // Percentiles summarizes durations.
@@ -86,6 +88,9 @@ func (r *checker) figures() Figures {
 	}
 	for _, x := range r.faults {
 		f.Faults[x.Kind]++
+	}
+	for _, s := range r.stalls {
+		f.Stalled += time.Duration(s.Until - s.At)
 	}
 	f.Recovery, f.Drain = r.recovery(), r.state.Drain
 	return f

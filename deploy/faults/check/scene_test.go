@@ -13,6 +13,7 @@ import (
 type scene struct {
 	events []history.Event
 	faults []history.Fault
+	stalls []history.Stall
 	state  *collect.State
 	opt    Options
 	clock  int64
@@ -152,7 +153,9 @@ func (w *scene) observe(external string, revision int64) {
 		collect.SnapshotRead{Observation: id, Connection: con, Result: "read"})
 }
 
-func (w *scene) run() ([]Finding, Figures) { return Run(w.events, w.faults, w.state, w.opt) }
+func (w *scene) run() ([]Finding, Figures) {
+	return Run(history.History{Events: w.events, Faults: w.faults, Stalls: w.stalls}, w.state, w.opt)
+}
 
 // removeSignal removes a signal from PostgreSQL and the engine.
 func (w *scene) removeSignal(i int) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,7 +33,7 @@ type Targets struct {
 // TargetsOf returns the targets of a deployment.
 func TargetsOf(x *topology.Topology) Targets {
 	t := Targets{
-		DatabaseURL: x.Settings.Database, Brokers: []string{x.Settings.KafkaBrokers},
+		DatabaseURL: x.Settings.Database, Brokers: strings.Split(x.Settings.KafkaBrokers, ","),
 		Topic: stream.TopicSignals,
 		Group: topology.RelayGroup, Topics: []string{stream.TopicSignals,
 			stream.TopicDecisions}, EngineURL: x.Engine.URL,
@@ -135,6 +136,11 @@ const selectUnfinishedJobs = `SELECT count(*) FROM control.river_job
 	WHERE state IN ('available', 'pending', 'running', 'retryable', 'scheduled')
 	AND kind IN ('item_push', 'key_push', 'item_recompose', 'entity_refresh')`
 
+// selectPrivacy counts erasures and redactions. A redaction may wait for an operator.
+const selectPrivacy = `SELECT (SELECT count(*) FROM relay.erasures WHERE completed_at IS NULL),
+	(SELECT count(*) FROM control.privacy_requests WHERE completed_at IS NULL AND kind <> 'data_request'
+		AND matches IS NULL)`
+
 // checkIdle returns an error that says what is left to do.
 func (t Targets) checkIdle(ctx context.Context) error {
 	lag, err := t.lag(ctx)
@@ -166,6 +172,13 @@ func (t Targets) checkIdle(ctx context.Context) error {
 	}
 	if jobs > 0 {
 		return fmt.Errorf("%d jobs of control are unfinished", jobs)
+	}
+	var erasures, redactions int
+	if err := conn.QueryRow(ctx, selectPrivacy).Scan(&erasures, &redactions); err != nil {
+		return err
+	}
+	if erasures+redactions > 0 {
+		return fmt.Errorf("%d erasures and %d redactions are not completed", erasures, redactions)
 	}
 	return nil
 }

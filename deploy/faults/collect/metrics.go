@@ -37,6 +37,18 @@ func Goroutines(ctx context.Context, t Targets) (map[string]float64, error) {
 	return all, nil
 }
 
+// Cold reports whether a process lacks claims that Redis has lost. A process that does not answer is not asked
+// again.
+func Cold(ctx context.Context, t Targets) bool {
+	for _, address := range t.Admin {
+		samples, err := scrape(ctx, "http://"+address+"/metrics")
+		if err == nil && samples["storefront_edge_claims_cold"] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 func scrape(ctx context.Context, url string) (map[string]float64, error) {
 	r := client.Do(ctx, nil, client.Request{Method: http.MethodGet, URL: url})
 	if !r.OK() {

@@ -22,7 +22,7 @@ func (c *collector) database(ctx context.Context) error {
 		func(tx pgx.Tx) error {
 			for _, read := range []func(context.Context, pgx.Tx) error{c.signals, c.lines, c.parked,
 				c.deliveries,
-				c.queueCounts, c.archive, c.catalog} {
+				c.queueCounts, c.archive, c.catalog, c.stuck} {
 				if err := read(ctx, tx); err != nil {
 					return err
 				}
@@ -86,7 +86,8 @@ func (c *collector) lines(ctx context.Context, tx pgx.Tx) error {
 func (c *collector) parked(ctx context.Context, tx pgx.Tx) error {
 	var p ParkedSignal
 	return forEachRow(ctx, tx,
-		`SELECT coalesce(connection_id, ''), coalesce(signal_id, ''), reason, sqlstate FROM relay.parked`,
+		`SELECT coalesce(connection_id, ''), coalesce(signal_id, ''), reason, sqlstate FROM relay.parked
+		WHERE replayed_at IS NULL AND dropped_at IS NULL`,
 		[]any{&p.Connection, &p.Signal, &p.Reason, &p.SQLState}, func() error {
 			c.state.Parked = append(c.state.Parked, p)
 			return nil
@@ -142,10 +143,10 @@ func (c *collector) archive(ctx context.Context, tx pgx.Tx) error {
 	return forEachRow(ctx, tx, `
 		SELECT o.observation_id, o.connection_id, o.entity, o.external_id, o.operation, o.state, o.revision,
 		    o.raw,
-			c.provider = 'custom'
+			c.provider = 'custom', o.redacted_at
 		FROM control.observations AS o JOIN control.connections AS c USING (connection_id)`,
 		[]any{&o.ID, &o.Connection, &o.Entity, &o.External, &o.Operation, &o.State, &o.Revision, &raw,
-			&custom}, func() error {
+			&custom, &o.Redacted}, func() error {
 			o.Connection, o.Entity, o.Operation, o.State = c.intern(o.Connection), c.intern(o.Entity),
 				c.intern(o.Operation), c.intern(o.State)
 			o.Raw = digest(raw)
@@ -153,6 +154,7 @@ func (c *collector) archive(ctx context.Context, tx pgx.Tx) error {
 				o.Raw = digest(rawOf(raw))
 			}
 			c.state.Observations = append(c.state.Observations, o)
+			o.Redacted = nil
 			return nil
 		})
 }

@@ -18,6 +18,7 @@ type State struct {
 	Lag     map[string]int64
 
 	Engine  Engine
+	Stuck   []Stuck
 	Pending []Delivery
 	Dead    []Delivery
 	Queue   []QueueCounts // by connection
@@ -105,6 +106,7 @@ type QueueCounts struct {
 type Observation struct {
 	ID, Connection, Entity, External, Operation, State, Raw string
 	Revision                                                int64
+	Redacted                                                *time.Time
 }
 
 // Entity is an entity with its applied revision.

@@ -32,6 +32,7 @@ const (
 	Webhook   Op = "webhook"    // deliver a webhook
 	KeyIssue  Op = "key_issue"  // issue a key
 	KeyRevoke Op = "key_revoke" // revoke a key
+	Erase     Op = "erase"      // erase a visitor
 	Probe     Op = "probe"      // abusive calls, which may have no effect
 )
 
@@ -45,6 +46,9 @@ type Event struct {
 	Edge       string `json:"edge,omitempty"` // the called edge or control
 	Connection string `json:"connection,omitempty"`
 	Key        string `json:"key,omitempty"` // api_key_id
+	// Steady calls are made at a fixed rate, whatever their answers are, and never again. What must go on
+	// while a dependency is down is measured by them.
+	Steady bool `json:"steady,omitempty"`
 
 	Signals            []SentSignal        `json:"signals,omitempty"`      // at the begin of Signals
 	Results            []SignalResult      `json:"results,omitempty"`      // at the end of Signals
@@ -60,7 +64,9 @@ type Event struct {
 	Revision int64    `json:"revision,omitempty"` // refresh_revision at the end of Item
 	Decision string   `json:"decision,omitempty"` // decision_id at the end of Recommend
 	Items    []string `json:"items,omitempty"`    // items at the end of Recommend, in order
-	External string   `json:"external,omitempty"` // product id of Webhook
+	External string   `json:"external,omitempty"` // product or order id of Webhook
+	Visitor  string   `json:"visitor,omitempty"`  // of Erase, and the buyer of Redacts
+	Redacts  []string `json:"redacts,omitempty"`  // orders whose buyers a Webhook asks to redact
 }
 
 // SentSignal is a signal as the client sent it.
@@ -73,6 +79,7 @@ type SentSignal struct {
 	Quantity        *int   `json:"quantity,omitempty"`
 	OccurredAt      string `json:"occurred_at,omitempty"`
 	Canary          string `json:"canary,omitempty"`           // end of the visitor's id
+	Visitor         string `json:"visitor,omitempty"`          // if it is erased later
 	Malformed       bool   `json:"malformed,omitempty"`        // on purpose: it must be rejected
 	VisitorErased   bool   `json:"visitor_erased,omitempty"`   // later: then its deliveries have no visitor
 	ForeignDecision bool   `json:"foreign_decision,omitempty"` // unknown_decision is correct
@@ -108,8 +115,27 @@ type ObservationResult struct {
 type Fault struct {
 	At     int64  `json:"at"`
 	Until  int64  `json:"until"`
-	Kind   string `json:"fault"` // N1 … N15
+	Kind   string `json:"fault"` // N1 … N16
 	Detail string `json:"detail,omitempty"`
+
+	// The others are set while nothing but one dependency is down.
+	Case      string `json:"case,omitempty"`   // of package liveness
+	Target    string `json:"target,omitempty"` // the process
+	Cold      bool   `json:"cold,omitempty"`   // Redis lacked claims, so that recording needed PostgreSQL
+	Recovered int64  `json:"recovered,omitempty"`
+}
+
+// Stall is a time in which the machine did not run the campaign itself.
+type Stall struct {
+	At    int64 `json:"at"`
+	Until int64 `json:"stall_until"`
+}
+
+// History is a whole history.
+type History struct {
+	Events []Event
+	Faults []Fault
+	Stalls []Stall
 }
 
 // Canary returns the end of a signal's visitor id. With it, data of another connection or signal is

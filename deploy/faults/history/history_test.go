@@ -27,12 +27,14 @@ func TestRoundTrip(t *testing.T) {
 	if err := r.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	events, faults, err := Read(&file)
+	h, err := Read(&file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(events) != 3 || len(faults) != 1 || faults[0] != (Fault{1, 2, "N1", "kill edge-2"}) {
-		t.Fatalf("%+v %+v", events, faults)
+	events := h.Events
+	want := Fault{At: 1, Until: 2, Kind: "N1", Detail: "kill edge-2"}
+	if len(events) != 3 || len(h.Faults) != 1 || h.Faults[0] != want {
+		t.Fatalf("%+v", h)
 	}
 	if events[0].Kind != Invoke || !reflect.DeepEqual(events[0].Signals, begin.Signals) {
 		t.Errorf("begin %+v", events[0])
@@ -58,7 +60,8 @@ func TestManyClients(t *testing.T) {
 	if err := r.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	events, _, err := Read(&file)
+	h, err := Read(&file)
+	events := h.Events
 	if err != nil || len(events) != 3200 {
 		t.Fatalf("%d events, %v", len(events), err)
 	}
@@ -76,7 +79,7 @@ func TestInvalidHistories(t *testing.T) {
 		"unknown kind": `{"at":2,"call":1,"kind":"maybe","op":"item"}`,
 		"cut line":     `{"at":2,"call":1,"ki`,
 	} {
-		if _, _, err := Read(strings.NewReader(text)); err == nil {
+		if _, err := Read(strings.NewReader(text)); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}

@@ -8,37 +8,56 @@ import (
 	"io"
 )
 
-// entry is an event or a fault.
-type entry struct {
-	Event
-	Fault  string `json:"fault"`
-	Until  int64  `json:"until"`
-	Detail string `json:"detail"`
+// kindOfLine tells a fault and a stall from an event.
+type kindOfLine struct {
+	Fault string `json:"fault"`
+	Stall int64  `json:"stall_until"`
 }
 
 // Read reads a whole history. It returns an error for an end without a begin, two ends of a call, or a clock
 // that goes back. A call without an end is valid: its client was canceled, and its outcome is Info.
-func Read(r io.Reader) ([]Event, []Fault, error) {
-	var events []Event
-	var faults []Fault
+func Read(r io.Reader) (History, error) {
+	var h History
 	in := bufio.NewScanner(r)
 	in.Buffer(make([]byte, 1<<16), 1<<24)
 	c := validator{open: map[uint64]Op{}}
 	for n := 1; in.Scan(); n++ {
-		var l entry
-		if err := json.Unmarshal(in.Bytes(), &l); err != nil {
-			return nil, nil, fmt.Errorf("history, line %d: %w", n, err)
+		if err := h.add(in.Bytes(), &c); err != nil {
+			return h, fmt.Errorf("history, line %d: %w", n, err)
 		}
-		if l.Fault != "" {
-			faults = append(faults, Fault{At: l.At, Until: l.Until, Kind: l.Fault, Detail: l.Detail})
-			continue
-		}
-		if err := c.add(l.Event); err != nil {
-			return nil, nil, fmt.Errorf("history, line %d: %w", n, err)
-		}
-		events = append(events, l.Event)
 	}
-	return events, faults, in.Err()
+	return h, in.Err()
+}
+
+func (h *History) add(line []byte, c *validator) error {
+	var kind kindOfLine
+	if err := json.Unmarshal(line, &kind); err != nil {
+		return err
+	}
+	switch {
+	case kind.Fault != "":
+		var f Fault
+		if err := json.Unmarshal(line, &f); err != nil {
+			return err
+		}
+		h.Faults = append(h.Faults, f)
+	case kind.Stall != 0:
+		var s Stall
+		if err := json.Unmarshal(line, &s); err != nil {
+			return err
+		}
+		h.Stalls = append(h.Stalls, s)
+	default:
+		var e Event
+		if err := json.Unmarshal(line, &e); err != nil {
+			return err
+		}
+		if err := c.add(e); err != nil {
+			return err
+		}
+		h.Events = append(h.Events, e)
+	}
+	return nil
 }
 
 // validator checks the order of events.

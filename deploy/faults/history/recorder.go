@@ -2,12 +2,15 @@ package history
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
 	"time"
+
+	"storefront.internal/shared/backoff"
 )
 
 // Recorder writes a history in the order of time. It is safe for concurrent use.
@@ -57,6 +60,25 @@ func (r *Recorder) RecordFault(f Fault) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.write(f)
+}
+
+// stallTick is how often RecordStalls wakes up. It records a stall when it wakes up minStall too late.
+const (
+	stallTick = 20 * time.Millisecond
+	minStall  = 200 * time.Millisecond
+)
+
+// RecordStalls writes the stalls of this machine until the context ends.
+func (r *Recorder) RecordStalls(ctx context.Context) {
+	for last := r.Now(); backoff.Sleep(ctx, stallTick) == nil; {
+		now := r.Now()
+		if now-last > int64(stallTick+minStall) {
+			r.mu.Lock()
+			r.write(Stall{At: last, Until: now})
+			r.mu.Unlock()
+		}
+		last = now
+	}
 }
 
 func (r *Recorder) write(line any) {

@@ -108,6 +108,13 @@ func (l *Load) Run(ctx context.Context) {
 	start(2, l.deliverObservations)
 	start(1, l.changeProducts)
 	start(1, l.replaceKeys)
+	start(1, l.eraseVisitors)
+	start(1, l.redactBuyers)
+	for _, s := range l.steadyCalls() {
+		start(1, func(ctx context.Context, c recording.Client, random *rand.Rand) {
+			l.callSteadily(ctx, c, random, s)
+		})
+	}
 }
 
 // Stop lets each client finish its work and cancels the work after the timeout.

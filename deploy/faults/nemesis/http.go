@@ -31,22 +31,22 @@ func text(v any) string {
 	return string(b)
 }
 
-// N12: let the engine answer deliveries wrongly. Responses that produce dead letters are limited to a few
-// requests: the run replays dead letters at its end.
+// N12: let the engine answer deliveries wrongly. Responses that produce dead letters are mostly limited to a
+// few requests. The run replays dead letters at its end, announcements of entities too.
 func (n *Nemesis) engine() (Operation, bool) {
 	x := n.Topology
 	r := pick(n,
 		response{"answer": "partial"}, response{"answer": "html"}, response{"answer": "redirect"},
 		response{"status": 401}, response{"status": 401}, response{"status": 403}, response{"status": 404},
 		response{"status": 413, "times": 2}, response{"status": 400, "times": 2}, response{"status": 422,
-			"times": 3},
+			"times": 3}, response{"status": 422},
 		response{"status": 429, "retry_after": 2}, response{"status": 500}, response{"status": 503},
 		response{"hang_ms": 5000}, response{"hang_ms": 3000,
 			"after_effect": true}, response{"after_effect": true},
 		response{"after_effect": true, "status": 500},
 	)
 	calls := map[string]any{"interactions": r}
-	if n.random.IntN(3) == 0 && r["times"] == nil {
+	if n.random.IntN(3) == 0 {
 		calls["observations"], calls["recommendations"] = r, r
 	}
 	heal := setBehaviour(x.Engine.URL, struct{}{})

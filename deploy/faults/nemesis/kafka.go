@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 
 func kafkaClient(addr string) (*kafka.Client, func()) {
 	t := &kafka.Transport{DialTimeout: 3 * time.Second, MetadataTTL: time.Second}
-	return &kafka.Client{Addr: kafka.TCP(addr), Timeout: 10 * time.Second,
+	return &kafka.Client{Addr: kafka.TCP(strings.Split(addr, ",")...), Timeout: 10 * time.Second,
 		Transport: t}, t.CloseIdleConnections
 }
 
@@ -39,6 +40,18 @@ func setTopicConfig(addr, name, value string) func(context.Context) error {
 			}
 			return response.Resources[0].Error
 		})
+	}
+}
+
+// unreadableRecord writes a record that the relays cannot read.
+func unreadableRecord(addr string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		client, end := kafkaClient(addr)
+		defer end()
+		_, err := client.Produce(ctx, &kafka.ProduceRequest{Topic: stream.TopicSignals, Partition: 0,
+			RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(kafka.Record{
+				Value: kafka.NewBytes([]byte(`{"record_id":"made by the fault campaign`))})})
+		return err
 	}
 }
 
@@ -84,15 +97,17 @@ func rewindOffsets(ctx context.Context, addr string, records int64) error {
 	return errors.Join(errs...)
 }
 
-// N10: restart the broker, change settings of the topic, or set the relays' offsets back. Data that retention
+// N10: restart a broker, change settings of the topic, write an unreadable record, or set the relays' offsets
+// back. Data that retention
 // deletes before it is read stops the relays on purpose; another test covers that.
 func (n *Nemesis) kafka() (Operation, bool) {
 	x, addr := n.Topology, n.Topology.Settings.KafkaBrokers
-	o := Operation{Targets: []string{x.Kafka.Name}}
-	switch n.random.IntN(5) {
+	broker := pick(n, x.Brokers...)
+	o := Operation{Targets: []string{broker.Name}}
+	switch n.random.IntN(6) {
 	case 0, 1:
-		o.Detail, o.Duration = "restart of the broker", n.randomDuration(0, 3*time.Second)
-		o.Fault = restart(x.Kafka, syscall.SIGTERM)
+		o.Detail, o.Duration = "restart of "+broker.Name, n.randomDuration(0, 3*time.Second)
+		o.Fault = restart(broker, syscall.SIGTERM)
 	case 2:
 		o.Detail, o.Duration = "max.message.bytes 1500", n.randomDuration(2*time.Second, 8*time.Second)
 		o.Fault = fault{setTopicConfig(addr, "max.message.bytes", "1500"),
@@ -101,6 +116,9 @@ func (n *Nemesis) kafka() (Operation, bool) {
 		o.Detail, o.Duration = "segment.bytes 1 MB", n.randomDuration(2*time.Second, 8*time.Second)
 		o.Fault = fault{setTopicConfig(addr, "segment.bytes", "1048576"),
 			setTopicConfig(addr, "segment.bytes", "1073741824")}
+	case 4:
+		o.Detail, o.Duration = "a record that is no batch of signals", time.Second
+		o.Fault = fault{inject: unreadableRecord(addr)}
 	default:
 		records := 1 + n.random.Int64N(200)
 		o.Detail, o.Duration = fmt.Sprintf("the offsets of the relays are set back by %d",

@@ -108,9 +108,10 @@ func (n *Nemesis) reset() (Operation, bool) {
 
 // N6: lose the responses of Kafka, PostgreSQL, Redis, the engine or the services.
 func (n *Nemesis) loseAck() (Operation, bool) {
-	names := []string{"edge-1>kafka", "edge-2>kafka", "relay-1>postgres", "relay-2>postgres",
-		"relay-1>engine", "relay-2>engine", "relay-1>kafka",
-		"relay-2>kafka", "control>postgres", "clients>edge-1", "clients>edge-2", "clients>control"}
+	broker := pick(n, n.Topology.Brokers...).Name
+	names := []string{"edge-1>" + broker, "edge-2>" + broker, "relay-1>postgres", "relay-2>postgres",
+		"relay-1>engine", "relay-2>engine", "relay-1>" + broker, "relay-2>" + broker, "control>postgres",
+		"clients>edge-1", "clients>edge-2", "clients>control"}
 	if n.Redis {
 		names = append(names, "edge-1>redis", "edge-2>redis", "control>redis")
 	}

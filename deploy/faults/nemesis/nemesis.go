@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"storefront.internal/deploy/faults/history"
+	"storefront.internal/deploy/faults/liveness"
 	"storefront.internal/deploy/faults/load"
 	"storefront.internal/deploy/faults/topology"
 	"storefront.internal/shared/backoff"
@@ -88,8 +89,10 @@ type Config struct {
 // Nemesis schedules and injects faults.
 type Nemesis struct {
 	Config
-	random *rand.Rand
-	queue  []string
+	random  *rand.Rand
+	queue   []string
+	deck    []liveness.Case
+	singles int // cases that were drawn
 
 	mu     sync.Mutex
 	counts map[string]int
@@ -117,12 +120,13 @@ func Kinds() []Kind {
 		{"N7", "full disk of PostgreSQL or Kafka"},
 		{"N8", "Redis flushed, out of memory, paused or replaced by an empty one"},
 		{"N9", "PostgreSQL restarted, sessions terminated, tables locked, rows rejected"},
-		{"N10", "Kafka restarted, settings of its topic changed, consumer offsets set back"},
+		{"N10", "Kafka restarted, its topic configured, unreadable records, consumer offsets set back"},
 		{"N11", "consumer group rebalances: relays leave and come back"},
 		{"N12", "the engine rejects requests, hangs, or answers invalid or incomplete responses"},
 		{"N13", "an edge whose clock is wrong by up to an hour"},
 		{"N14", "the provider throttles, fails, hangs or answers invalid responses"},
 		{"N15", "abusive clients: slow requests, request smuggling, forged keys"},
+		{SingleKind, "one dependency is killed, hangs or swallows everything, and nothing else is disturbed"},
 	}
 }
 
@@ -224,26 +228,40 @@ func (n *Nemesis) build(kind string) (Operation, bool) {
 func (n *Nemesis) run(ctx context.Context, c Operation) {
 	at := n.Recorder.Now()
 	n.Logf("%-3s %s, for %s", c.Kind, c.Detail, c.Duration.Round(100*time.Millisecond))
-	if err := c.Inject(ctx); err != nil {
-		n.fail(c, "inject", err)
-	}
+	n.inject(ctx, c, c.Kind+" "+c.Detail)
 	_ = backoff.Sleep(ctx, c.Duration)
-	healing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Minute)
-	defer cancel()
-	if err := c.Heal(healing); err != nil {
-		n.fail(c, "heal", err)
-	}
-	n.mu.Lock()
-	n.counts[c.Kind]++
-	n.mu.Unlock()
+	n.heal(ctx, c, c.Kind+" "+c.Detail)
+	n.count(c.Kind)
 	n.Recorder.RecordFault(history.Fault{At: at, Until: n.Recorder.Now(), Kind: c.Kind, Detail: c.Detail})
 }
 
-func (n *Nemesis) fail(c Operation, what string, err error) {
-	n.Logf("%s %s: %s: %v", c.Kind, c.Detail, what, err)
+func (n *Nemesis) inject(ctx context.Context, f Fault, name string) {
+	if err := f.Inject(ctx); err != nil {
+		n.fail(name, "inject", err)
+	}
+}
+
+// heal ends a fault, also after the end of the run.
+func (n *Nemesis) heal(ctx context.Context, f Fault, name string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Minute)
+	defer cancel()
+	if err := f.Heal(ctx); err != nil {
+		n.fail(name, "heal", err)
+	}
+}
+
+func (n *Nemesis) count(kind string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.failed = append(n.failed, fmt.Sprintf("%s %s: %s: %v", c.Kind, c.Detail, what, err))
+	n.counts[kind]++
+}
+
+func (n *Nemesis) fail(name, what string, err error) {
+	text := fmt.Sprintf("%s: %s: %v", name, what, err)
+	n.Logf("%s", text)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.failed = append(n.failed, text)
 }
 
 func (n *Nemesis) randomDuration(low, high time.Duration) time.Duration {

@@ -14,7 +14,8 @@ import (
 // killed: the checker needs their data.
 func (n *Nemesis) processes() []*stack.Process {
 	x := n.Topology
-	all := []*stack.Process{x.Edges[0], x.Edges[1], x.Relays[0], x.Relays[1], x.Control, x.Kafka, x.Postgres}
+	all := append([]*stack.Process{x.Edges[0], x.Edges[1], x.Relays[0], x.Relays[1], x.Control, x.Postgres},
+		x.Brokers...)
 	if n.Redis {
 		all = append(all, x.Redis)
 	}

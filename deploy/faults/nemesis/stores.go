@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 	"time"
 
@@ -15,9 +16,9 @@ import (
 
 // N7: fill the disk of PostgreSQL or Kafka. Both may exit; they are restarted when there is space again.
 func (n *Nemesis) fillDisk() (Operation, bool) {
-	disk, p := n.Topology.PostgresDisk, n.Topology.Postgres
+	disk, users := n.Topology.PostgresDisk, []*stack.Process{n.Topology.Postgres}
 	if n.random.IntN(2) == 0 {
-		disk, p = n.Topology.KafkaDisk, n.Topology.Kafka
+		disk, users = n.Topology.KafkaDisk, n.Topology.Brokers
 	}
 	if !disk.CanFill() {
 		return Operation{}, false
@@ -26,9 +27,17 @@ func (n *Nemesis) fillDisk() (Operation, bool) {
 		if err := disk.Free(); err != nil {
 			return err
 		}
-		return p.Start(ctx)
+		var errs []error
+		for _, p := range users {
+			errs = append(errs, p.Start(ctx))
+		}
+		return errors.Join(errs...)
 	}}
-	return Operation{Fault: f, Detail: "full disk of " + p.Name, Targets: []string{p.Name},
+	var names []string
+	for _, p := range users {
+		names = append(names, p.Name)
+	}
+	return Operation{Fault: f, Detail: "full disk of " + strings.Join(names, ", "), Targets: names,
 		Duration: n.randomDuration(3*time.Second, 12*time.Second)}, true
 }
 
@@ -76,12 +85,12 @@ func restart(p *stack.Process, sig syscall.Signal) fault {
 const terminateSessions = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity " +
 	"WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
 
-// rejectRows makes PostgreSQL reject the rows of some signals with an error code of the server (disk full).
-// It locks the parent table first, as the sink does. A trigger alone would lock the tables in another order
-// and cause a deadlock.
+// rejectRows makes PostgreSQL reject the rows of some signals: with an error of the server (disk full), which
+// ends, or with an error of the value, for which the relay parks the signal. It locks the parent table first,
+// as the sink does. A trigger alone would lock the tables in another order and cause a deadlock.
 const (
 	rejectRows = `CREATE OR REPLACE FUNCTION public.faults_reject() RETURNS trigger LANGUAGE plpgsql AS $$
-		BEGIN RAISE EXCEPTION 'a fault' USING ERRCODE = '53100'; END $$;
+		BEGIN RAISE EXCEPTION 'a fault' USING ERRCODE = '%s'; END $$;
 	BEGIN; LOCK TABLE relay.signals IN ACCESS EXCLUSIVE MODE;
 	CREATE OR REPLACE TRIGGER faults_reject BEFORE INSERT ON relay.signals FOR EACH ROW
 		WHEN (NEW.signal_id LIKE 'sig_%%%x') EXECUTE FUNCTION public.faults_reject();
@@ -103,7 +112,7 @@ func (n *Nemesis) postgres() (Operation, bool) {
 		}
 	}
 	o := Operation{Targets: []string{x.Postgres.Name}}
-	switch n.random.IntN(5) {
+	switch n.random.IntN(6) {
 	case 0:
 		o.Detail, o.Duration = "immediate restart of PostgreSQL", n.randomDuration(0, 4*time.Second)
 		o.Fault = restart(x.Postgres, syscall.SIGQUIT)
@@ -119,9 +128,10 @@ func (n *Nemesis) postgres() (Operation, bool) {
 		o.Detail, o.Duration = "a lock on "+table, n.randomDuration(3*time.Second, 20*time.Second)
 		o.Fault = &tableLock{url: url, table: table}
 	default:
-		o.Detail, o.Duration = "the rows of some signals are rejected", n.randomDuration(2*time.Second,
-			10*time.Second)
-		o.Fault = fault{exec(fmt.Sprintf(rejectRows, n.random.IntN(16))), exec(acceptRows)}
+		code := pick(n, "53100", "22023")
+		o.Detail, o.Duration = "the rows of some signals are rejected with "+code,
+			n.randomDuration(2*time.Second, 10*time.Second)
+		o.Fault = fault{exec(fmt.Sprintf(rejectRows, code, n.random.IntN(16))), exec(acceptRows)}
 	}
 	return o, true
 }

@@ -32,6 +32,7 @@ type Client struct {
 	BackendToken   string
 	AppSecret      string
 	Timeout        time.Duration // of each call; 0: a timeout that fits the operation
+	Steady         bool          // the calls are made at a fixed rate
 }
 
 // NewHTTP returns an HTTP client for many concurrent calls.
@@ -57,7 +58,9 @@ func (s Signal) sent(connection string) history.SentSignal {
 		OccurredAt: s.OccurredAt, Malformed: s.Malformed, ForeignDecision: s.ForeignDecision,
 		VisitorErased: s.VisitorErased,
 	}
-	if !s.VisitorErased {
+	if s.VisitorErased {
+		sent.Visitor = s.Visitor.VisitorID
+	} else {
 		sent.Canary = history.Canary(connection, s.ID)
 	}
 	return sent
@@ -200,11 +203,32 @@ func (c Client) RevokeKey(ctx context.Context, connection string, key client.Key
 		nil)
 }
 
-// DeliverWebhook delivers a webhook of the fake platform about a product.
+// EraseVisitor requests the erasure of a visitor.
+func (c Client) EraseVisitor(ctx context.Context, connection, visitor string) history.Event {
+	return c.call(ctx, 10*time.Second, history.Event{Op: history.Erase, Edge: c.Control.Name,
+		Connection: connection, Visitor: visitor},
+		client.Request{Method: http.MethodDelete, URL: c.internal(connection, "visitors/"+visitor),
+			Token: c.ConnectorToken}, nil)
+}
+
+// DeliverWebhook delivers a webhook of the fake platform about a product or an order.
 func (c Client) DeliverWebhook(ctx context.Context, connection, endpoint, product string,
 	body []byte) history.Event {
 	begin := history.Event{Op: history.Webhook, Edge: c.Control.Name, Connection: connection,
 		External: product}
+	return c.webhook(ctx, endpoint, begin, body)
+}
+
+// RequestRedaction delivers a webhook that asks to redact the buyer of an order. The visitor is the one who
+// bought it, if any did.
+func (c Client) RequestRedaction(ctx context.Context, connection, endpoint, order, visitor string,
+	body []byte) history.Event {
+	return c.webhook(ctx, endpoint, history.Event{Op: history.Webhook, Edge: c.Control.Name,
+		Connection: connection, External: order, Redacts: []string{order}, Visitor: visitor}, body)
+}
+
+func (c Client) webhook(ctx context.Context, endpoint string, begin history.Event,
+	body []byte) history.Event {
 	api := client.Internal{HTTP: c.HTTP, BaseURL: c.Control.URL, ConnectorToken: c.ConnectorToken}
 	return c.record(begin, func() client.Response {
 		ctx, cancel := context.WithTimeout(ctx, c.timeout(10*time.Second))
@@ -236,7 +260,7 @@ func (c Client) call(
 // of a 2xx.
 func (c Client) record(begin history.Event, do func() client.Response,
 	read func([]byte, *history.Event) error) history.Event {
-	begin.Client = c.Number
+	begin.Client, begin.Steady = c.Number, c.Steady
 	call := c.Recorder.Invoke(begin)
 	r := do()
 	end := history.Event{Op: begin.Op, Kind: outcome(r), Status: r.Status, Key: begin.Key, Item: begin.Item,

@@ -44,7 +44,8 @@ func TestHistory(t *testing.T) {
 	if err := c.Recorder.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	events, _, err := history.Read(&file)
+	h, err := history.Read(&file)
+	events := h.Events
 	if err != nil || len(events) != 4 {
 		t.Fatalf("%d events, %v", len(events), err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"storefront.internal/deploy/faults/check"
+	"storefront.internal/deploy/faults/liveness"
 	"storefront.internal/deploy/faults/nemesis"
 )
 
@@ -25,12 +26,15 @@ type Report struct {
 	Took        time.Duration `json:"took"`
 	Kinds       []string      `json:"kinds"`
 	RedisFaults bool          `json:"redis_faults"`
+	Brokers     int           `json:"brokers"`
 
 	Faults   int            `json:"faults"`
 	Injected map[string]int `json:"injected"` // by kind
 	Unhealed []string       `json:"unhealed,omitempty"`
 	Exits    []Exit         `json:"exits,omitempty"`
 	Replayed int            `json:"replayed"` // dead letters that the run replayed
+	Unparked int            `json:"unparked"` // parked records that the run replayed
+	Dropped  int            `json:"dropped"`  // unreadable records that the run dropped
 	// until each edge accepted a new signal and the engine had it
 	Recovery check.Percentiles `json:"recovery"`
 	Crashes  []string          `json:"crashes,omitempty"`
@@ -72,11 +76,13 @@ func (r *Report) Markdown(w io.Writer) error {
 			r.Asked, r.Took.Round(time.Second))},
 		[]any{"signals", fmt.Sprintf("%d, sent as %d elements", f.Signals, f.Elements)},
 		[]any{"stored, at the engine", fmt.Sprintf("%d, %d", f.Stored, f.Delivered)},
+		[]any{"brokers", r.Brokers},
 		[]any{"faults", r.Faults},
 		[]any{"findings", len(r.Findings) + len(r.Crashes)},
 	)
 	r.invariants(p)
 	r.faults(p)
+	r.goodput(p)
 	r.calls(p)
 	p.print("## Recovery\n")
 	p.table("after the last fault was healed", "n | p50 | p90 | p99 | max",
@@ -141,6 +147,25 @@ func (r *Report) faults(p *printer) {
 	}
 }
 
+func (r *Report) goodput(p *printer) {
+	p.print("## What goes on while one dependency is down\n")
+	p.print("Shares of the calls at a fixed rate that succeed within %s. A floor is a share of what succeeded "+
+		"before. This machine stalled for %s in all.\n", liveness.Timely,
+		r.Figures.Stalled.Round(time.Millisecond))
+	var rows [][]any
+	for _, g := range r.Figures.Goodput {
+		what := "goes on"
+		if g.Answered {
+			what = "is answered"
+		}
+		rows = append(rows, []any{g.Property, g.Case, fmt.Sprintf("%s %s", g.Op, what),
+			fmt.Sprintf("%s to %s", g.From, g.Until.Round(100*time.Millisecond)),
+			fmt.Sprintf("%.0f %%", 100*g.Before), fmt.Sprintf("%.0f %%", 100*g.During),
+			fmt.Sprintf("%.0f %%", 100*g.Floor*g.Before), g.Excused})
+	}
+	p.table("", "case | what | window | before | during | floor | excused", rows...)
+}
+
 func (r *Report) calls(p *printer) {
 	f := r.Figures
 	p.print("## Calls by outcome\n")
@@ -157,8 +182,9 @@ func (r *Report) calls(p *printer) {
 	}
 	p.print("Signals in requests: %d accepted, %d duplicate, %d rejected. %d are twice in Kafka and %d "+
 		"reached the engine twice; "+
-		"all were counted once. %d dead letters were replayed.\n", f.Accepted, f.Duplicate, rejected,
-		f.Reproduced, f.Redelivered, r.Replayed)
+		"all were counted once. %d dead letters and %d parked records were replayed, %d unreadable records "+
+		"were dropped.\n", f.Accepted, f.Duplicate, rejected, f.Reproduced, f.Redelivered, r.Replayed,
+		r.Unparked, r.Dropped)
 	for _, cause := range slices.Sorted(maps.Keys(f.StoredAfter)) {
 		p.print("%d signals were stored once although no request with them was answered 202; their first "+
 			"request ended with: %s.\n",

@@ -105,13 +105,25 @@ func (c *Connection) SendOfVisitor(ctx context.Context, edge recording.Endpoint,
 
 // EraseVisitor requests the erasure of a visitor.
 func (c *Connection) EraseVisitor(ctx context.Context, visitor string) error {
-	return c.api.EraseVisitor(ctx, c.ID, visitor)
+	if e := c.client.EraseVisitor(ctx, c.ID, visitor); e.Kind != history.OK {
+		return fmt.Errorf("the visitor was not erased: %d %s", e.Status, e.Error)
+	}
+	return nil
 }
 
 // Observe delivers a product at a revision and returns its item id.
 func (c *Connection) Observe(ctx context.Context, external string, revision int64, raw string) (item string,
 	err error) {
-	e := c.client.DeliverObservations(ctx, c.ID, c.token, []recording.Observation{{
+	e := c.client.DeliverObservations(ctx, c.ID, c.token,
+		[]recording.Observation{product(external, revision, raw)})
+	if len(e.ObservationResults) != 1 || e.ObservationResults[0].EntityID == "" {
+		return "", fmt.Errorf("deliver an observation: %d %s %v", e.Status, e.Error, e.ObservationResults)
+	}
+	return e.ObservationResults[0].EntityID, nil
+}
+
+func product(external string, revision int64, raw string) recording.Observation {
+	return recording.Observation{
 		Entity: "product", ExternalID: external, Revision: revision, Raw: json.RawMessage(raw),
 		Document: map[string]any{
 			"item": map[string]any{"title": map[string]string{"es": fmt.Sprintf("v%d", revision)},
@@ -119,11 +131,18 @@ func (c *Connection) Observe(ctx context.Context, external string, revision int6
 			"variants":     []any{map[string]string{"external_id": "v1"}},
 			"availability": []any{map[string]string{"variant_external_id": "v1", "sellable": "yes"}},
 		},
-	}})
-	if len(e.ObservationResults) != 1 || e.ObservationResults[0].EntityID == "" {
-		return "", fmt.Errorf("deliver an observation: %d %s %v", e.Status, e.Error, e.ObservationResults)
 	}
-	return e.ObservationResults[0].EntityID, nil
+}
+
+// ObserveInvalid delivers a product that breaks a rule.
+func (c *Connection) ObserveInvalid(ctx context.Context, external string, revision int64) error {
+	o := product(external, revision, `{"n":1}`)
+	o.Document = map[string]any{"item": map[string]any{"status": "active"}}
+	e := c.client.DeliverObservations(ctx, c.ID, c.token, []recording.Observation{o})
+	if len(e.ObservationResults) != 1 || e.ObservationResults[0].Status != "quarantined" {
+		return fmt.Errorf("an invalid document: %d %s %v", e.Status, e.Error, e.ObservationResults)
+	}
+	return nil
 }
 
 // GetItem reads an item from an edge.
@@ -146,7 +165,30 @@ func (c *Connection) RevokeKey(ctx context.Context, key client.Key) error {
 
 // Merchant is the shop at the fake provider, shared by all scenarios. Connection is empty until a scenario
 // installs it.
-type Merchant struct{ Connection, endpoint string }
+type Merchant struct {
+	Connection, endpoint string
+	orders               int
+}
+
+// NextOrder returns the id of an order that no scenario has used.
+func (m *Merchant) NextOrder() string {
+	m.orders++
+	return strconv.Itoa(catalogue.FirstOrder + m.orders)
+}
+
+// Shop returns the connection of the shop, without a key.
+func (m *Merchant) Shop(s *Env) *Connection {
+	return &Connection{ID: m.Connection, client: s.Client(), api: s.API()}
+}
+
+// NewKey issues the key of the connection.
+func (c *Connection) NewKey(ctx context.Context) (err error) {
+	c.Key, err = c.IssueKey(ctx)
+	return err
+}
+
+// Batch makes a batch of signals.
+func (c *Connection) Batch(signals ...recording.Signal) []recording.Signal { return signals }
 
 // Open installs the shop, if it is not installed, and waits until its catalog is loaded.
 func (m *Merchant) Open(ctx context.Context, s *Env) error {
@@ -167,6 +209,26 @@ func (m *Merchant) Install(ctx context.Context, s *Env) error {
 		m.Connection, m.endpoint = installed.ConnectionID, installed.EndpointID
 	}
 	return err
+}
+
+// AnnounceOrder delivers the webhook of a new order.
+func (m *Merchant) AnnounceOrder(ctx context.Context, s *Env, order string) error {
+	e := s.Client().DeliverWebhook(ctx, m.Connection, m.endpoint, order,
+		load.WebhookBody(topology.ShopID, "order/created", order))
+	if e.Status != http.StatusAccepted {
+		return fmt.Errorf("the webhook was answered %d %s", e.Status, e.Error)
+	}
+	return nil
+}
+
+// Redact requests the redaction of the buyer of an order. The visitor is the one who bought it, if any did.
+func (m *Merchant) Redact(ctx context.Context, s *Env, order, email, visitor string) error {
+	e := s.Client().RequestRedaction(ctx, m.Connection, m.endpoint, order, visitor,
+		load.RedactionBody(topology.ShopID, order, email))
+	if e.Status != http.StatusAccepted {
+		return fmt.Errorf("the request was answered %d %s", e.Status, e.Error)
+	}
+	return nil
 }
 
 // Rename changes the name of a product and delivers the webhook, whose bytes are always the same.

@@ -49,7 +49,7 @@ func New(ctx context.Context, x *topology.Topology, m *Merchant, bins map[string
 	s := &Env{Topology: x, history: &bytes.Buffer{}, bins: bins, Merchant: m}
 	s.Recorder = history.NewRecorder(s.history)
 	// only the campaign checks the time of the drain
-	s.Options = check.Options{DrainLimit: time.Hour, Start: s.Recorder.Start()}
+	s.Options = check.Options{DrainLimit: time.Hour, Start: s.Recorder.Start(), Partial: true}
 	conn, err := pgx.Connect(ctx, x.Settings.Database)
 	if err != nil {
 		return nil, err
@@ -148,6 +148,16 @@ func (s *Env) Exec(ctx context.Context, statement string) error {
 	return stack.Exec(ctx, s.Settings.Database, statement)
 }
 
+// Count reads a number from the database as superuser. The first parameter is the scenario's connection.
+func (s *Env) Count(ctx context.Context, query string) (n int, err error) {
+	conn, err := pgx.Connect(ctx, s.Settings.Database)
+	if err != nil {
+		return 0, err
+	}
+	err = conn.QueryRow(ctx, query, s.Connection.ID).Scan(&n)
+	return n, errors.Join(err, conn.Close(ctx))
+}
+
 // Concurrently calls do n times at once.
 func Concurrently(n int, do func(i int) error) error {
 	errs := make([]error, n)
@@ -172,7 +182,7 @@ func (s *Env) Check(ctx context.Context) ([]check.Finding, error) {
 	if err := s.Recorder.Flush(); err != nil {
 		return nil, err
 	}
-	events, faults, err := history.Read(bytes.NewReader(s.history.Bytes()))
+	h, err := history.Read(bytes.NewReader(s.history.Bytes()))
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +197,7 @@ func (s *Env) Check(ctx context.Context) ([]check.Finding, error) {
 		return nil, err
 	}
 	state.Drain = drain
-	findings, _ := check.Run(events, faults, state, s.Options)
+	findings, _ := check.Run(h, state, s.Options)
 	if len(findings) == 0 && notIdle != nil {
 		return nil, notIdle
 	}

@@ -1,5 +1,5 @@
-// Package topology is the deployment of a fault run: PostgreSQL, Redis, Kafka, two edges, two relays,
-// control, the demo engine and the fake provider, with a link between each two of them. PostgreSQL and Kafka
+// Package topology is the deployment of a fault run: PostgreSQL, Redis, one or three brokers, two edges, two
+// relays, control, the demo engine and the fake provider, with a link between each two of them. PostgreSQL and Kafka
 // can get small disks of their own, which can be filled.
 package topology
 
@@ -15,6 +15,7 @@ import (
 	"storefront.internal/deploy/local/project"
 	"storefront.internal/deploy/stack"
 	"storefront.internal/deploy/stack/client"
+	"storefront.internal/deploy/stack/link"
 )
 
 // Config of a topology.
@@ -23,6 +24,7 @@ type Config struct {
 	Bin        string // folder of the binaries under test
 	Dir        string // of data and logs; every user may pass through it
 	SmallDisks bool   // for PostgreSQL and Kafka, where this process may mount
+	Brokers    int    // of Kafka
 	Logf       func(format string, args ...any)
 }
 
@@ -75,6 +77,7 @@ func Start(ctx context.Context, cfg Config) (_ *Topology, err error) {
 			"home"), KafkaDir: x.KafkaDisk.Path,
 		PostgresSettings: []string{"max_wal_size=512MB", "checkpoint_timeout=60s"},
 		KeepRedis:        true, // only the faults that say so make Redis lose its data
+		Brokers:          cfg.Brokers,
 		KafkaClients:     []string{"edge-1", "edge-2", "relay-1", "relay-2"},
 	})
 	if err != nil {
@@ -149,6 +152,17 @@ func (x *Topology) Close() error {
 // Services returns edges, relays and control.
 func (x *Topology) Services() []*stack.Process {
 	return append(append(append([]*stack.Process{}, x.Edges...), x.Relays...), x.Control)
+}
+
+// LinksTo returns the links over which services reach a process.
+func (x *Topology) LinksTo(name string) []*link.Link {
+	var all []*link.Link
+	for _, l := range x.Links() {
+		if from, to, _ := strings.Cut(l.Name, ">"); to == name && from != "clients" {
+			all = append(all, l)
+		}
+	}
+	return all
 }
 
 // Ready waits until each service is ready.
