@@ -43,13 +43,14 @@ func relayKilled(ctx context.Context, s *scenario.Env) error {
 	return errors.Join(err, s.Relays[1].Start(ctx))
 }
 
-// rejectRows creates a trigger that rejects some rows as if the disk were full. Like acceptRows it locks the
+// rejectRows creates a trigger that rejects some rows of a connection with an error code: 53100 is a full disk,
+// 22023 an invalid value. Like acceptRows it locks the
 // parent table first, as the sink does: otherwise the scenario itself would cause a deadlock.
 const rejectRows = `
 CREATE OR REPLACE FUNCTION relay.reject() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	IF NEW.connection_id = '%s' AND NEW.item_id = 'itm_03' THEN
-		RAISE EXCEPTION 'no room' USING ERRCODE = '53100';
+		RAISE EXCEPTION 'a fault' USING ERRCODE = '%s';
 	END IF;
 	RETURN NEW;
 END $$;
@@ -69,7 +70,7 @@ func databaseRejectsRows(ctx context.Context, s *scenario.Env) error {
 		return err
 	}
 	return s.Fault("N9", "relay.signals rejects rows", func() error {
-		if err := s.Exec(ctx, fmt.Sprintf(rejectRows, s.Connection.ID)); err != nil {
+		if err := s.Exec(ctx, fmt.Sprintf(rejectRows, s.Connection.ID, "53100")); err != nil {
 			return err
 		}
 		err := s.Connection.SendUntilAccepted(ctx, s.Edge(1), s.Connection.AddToCart(d, 6))
