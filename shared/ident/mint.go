@@ -65,8 +65,8 @@ func MintedAt(id string) (time.Time, bool) {
 
 // Derive returns the identifier of an entity of a connection: a keyless hash, the same on every path. It is
 // published, so that clients derive the same ids: the prefix, an underscore, and in lower-case base32hex the
-// first 20 bytes of the SHA-256 over prefix, connection and parts, each behind its length in bytes as a 64-bit
-// big-endian number. edge/sdk/testdata/ids.json has vectors.
+// first 20 bytes of the SHA-256 over prefix, connection and parts, each behind its length in bytes as a
+// 64-bit big-endian number. edge/sdk/testdata/ids.json has vectors.
 func Derive(p Prefix, c ConnectionID, parts ...string) string {
 	h := sha256.New()
 	writePart(h, string(p))

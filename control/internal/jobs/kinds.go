@@ -178,8 +178,8 @@ func periodicOpts(queue string) river.InsertOpts {
 // kinds returns every kind of job, for metrics.
 func kinds() []string {
 	all := []river.JobArgs{keyPush{}, itemPush{}, recompose{}, refresh{}, shopCheck{}, bootstrapRun{},
-		catchUp{}, privacyRequest{}, installationSaga{}, archiveUpkeep{}, requeueCatchUps{}, requeueBootstraps{},
-		requeueInstallations{}, subscriptionSweep{}, secretReseal{}, markedSweep{}}
+		catchUp{}, privacyRequest{}, installationSaga{}, archiveUpkeep{}, requeueCatchUps{},
+		requeueBootstraps{}, requeueInstallations{}, subscriptionSweep{}, secretReseal{}, markedSweep{}}
 	names := make([]string, len(all))
 	for i, args := range all {
 		names[i] = args.Kind()

@@ -10,8 +10,8 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// ClaimQuota is the bucket that bounds the live claims of one connection: it begins with half of them, and the
-// other half comes back over the life of a claim. So no hour has more than the bound.
+// ClaimQuota is the bucket that bounds the live claims of one connection: it begins with half of them, and
+// the other half comes back over the life of a claim. So no hour has more than the bound.
 func ClaimQuota(live int) ratelimit.Quota {
 	half := max(1, live/2)
 	return ratelimit.Quota{PerSecond: float64(half) / claims.ClaimTTL.Seconds(), Burst: half}
@@ -33,8 +33,8 @@ func (s *Service) checkQuota(sc *scratch) *fault.Error {
 		return nil
 	}
 	s.cfg.Metrics.overQuota.Inc()
-	f := fault.New(fault.RateLimited, "This connection has recorded as many signals in the last hour as it may. "+
-		"Keep the batch and send it again.")
+	f := fault.New(fault.RateLimited, "This connection has recorded as many signals in the last hour as it "+
+		"may. Keep the batch and send it again.")
 	f.RetryAfter = max(wait, quotaRetryAfter) + rand.N(quotaRetryAfter)
 	return f
 }

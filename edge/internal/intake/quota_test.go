@@ -15,7 +15,8 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// A connection that has used up its claims is refused before it takes memory of Redis, and the others are not.
+// A connection that has used up its claims is refused before it takes memory of Redis, and the others
+// are not.
 func TestClaimQuota(t *testing.T) {
 	now := time.Now()
 	b := newFixture(t, func(c *intake.Config) {

@@ -51,8 +51,8 @@ type Config struct {
 	Producer  Producer
 	Ledger    Ledger
 	Decisions signalrules.DecisionVerifier
-	// Quota bounds the claims of a connection, which is the key of its subjects, since a claim takes memory of
-	// Redis for claims.ClaimTTL; nil: no bound.
+	// Quota bounds the claims of a connection, which is the key of its subjects, since a claim takes memory
+	// of Redis for claims.ClaimTTL; nil: no bound.
 	Quota    *ratelimit.Limiter
 	Metrics  *Metrics
 	Logger   *slog.Logger
