@@ -30,8 +30,9 @@ const (
 )
 
 type key struct {
-	kid  [kidLen]byte
-	macs sync.Pool // of *macState: setting up a keyed hash is expensive
+	kid    [kidLen]byte
+	digest [sha256.Size]byte // of the secret
+	macs   sync.Pool         // of *macState: setting up a keyed hash is expensive
 }
 
 // macState is the scratch memory of one MAC computation, which returns it to the pool of its key.
@@ -57,6 +58,9 @@ func ParseKeyring(s string) (*Keyring, error) {
 			if other.kid == k.kid {
 				return nil, fmt.Errorf("decision key %d: its kid is used twice", i+1)
 			}
+			if hmac.Equal(other.digest[:], k.digest[:]) {
+				return nil, fmt.Errorf("decision key %d: its secret is used under another kid", i+1)
+			}
 		}
 		ring.keys = append(ring.keys, k)
 	}
@@ -76,7 +80,7 @@ func parseKey(s string) (*key, error) {
 	if len(raw) < minKey {
 		return nil, errors.New("its secret is shorter than 32 bytes")
 	}
-	k := &key{}
+	k := &key{digest: sha256.Sum256(raw)}
 	k.macs.New = func() any { return &macState{hash: hmac.New(sha256.New, raw)} }
 	copy(k.kid[:], kid)
 	return k, nil

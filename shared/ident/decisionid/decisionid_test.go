@@ -74,7 +74,8 @@ func TestKeysRotate(t *testing.T) {
 
 func TestParseKeyringRefuses(t *testing.T) {
 	for _, s := range []string{"", "a", "a:!!", "a:" + base64.StdEncoding.EncodeToString([]byte("short")),
-		"toolong:" + secretOf('a'), "A:" + secretOf('a'), "a:" + secretOf('a') + ",a:" + secretOf('b')} {
+		"toolong:" + secretOf('a'), "A:" + secretOf('a'), "a:" + secretOf('a') + ",a:" + secretOf('b'),
+		"a:" + secretOf('a') + ",b:" + secretOf('b') + ",c:" + secretOf('a')} {
 		_, err := ParseKeyring(s)
 		if err == nil {
 			t.Errorf("%q is taken", s)
