@@ -17,6 +17,7 @@ import (
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/ident"
 	"storefront.internal/shared/problem"
+	"storefront.internal/shared/telemetry"
 	"storefront.internal/shared/tracing"
 )
 
@@ -110,6 +111,7 @@ type API struct {
 	uploads  *bodyBuffers
 	webhooks *bodyBuffers
 	entries  map[fault.Code]problem.Entry
+	failures *telemetry.Throttle[failure]
 }
 
 // New returns the handler with the routes whose role has a token.
@@ -118,7 +120,8 @@ func New(cfg Config) *API {
 		uploads: newBodyBuffers(cfg.BodyBudget, max(maxObservationsBody, cfg.BodyBudget/4),
 			cfg.Metrics.uploads),
 		webhooks: newBodyBuffers(cfg.WebhookBudget, cfg.WebhookBudget, cfg.Metrics.webhooks),
-		entries:  make(map[fault.Code]problem.Entry)}
+		entries:  make(map[fault.Code]problem.Entry),
+		failures: telemetry.NewThrottle[failure](time.Second, failureLines)}
 	for _, e := range problem.Entries() {
 		a.entries[e.Code] = e
 	}

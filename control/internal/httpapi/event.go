@@ -10,6 +10,7 @@ import (
 
 	"storefront.internal/control/internal/principal"
 	"storefront.internal/shared/ident"
+	"storefront.internal/shared/telemetry"
 	"storefront.internal/shared/tracing"
 )
 
@@ -29,6 +30,11 @@ type event struct {
 	bytes       int
 	began       time.Time
 }
+
+// failure is what counts as the same 5xx: each is logged failureLines times a second.
+type failure struct{ operation, code string }
+
+const failureLines = 5
 
 // unmatched is the operation of a request without a route.
 const unmatched = "unmatched"
@@ -64,8 +70,12 @@ func (a *API) end(ev *event, status int) {
 	attrs = appendText(attrs, "code", ev.code)
 	level := slog.LevelInfo
 	if ev.err != nil {
+		skipped, ok := a.failures.Allow(failure{ev.operation, ev.code})
+		if !ok {
+			return
+		}
 		level = slog.LevelError
-		attrs = append(attrs, slog.String("error", ev.err.Error()))
+		attrs = append(attrs, slog.String("error", ev.err.Error()), telemetry.NotLogged(skipped))
 	}
 	a.cfg.Logger.LogAttrs(context.Background(), level, "request", attrs...)
 }

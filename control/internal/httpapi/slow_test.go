@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -187,4 +188,38 @@ func TestSpentBudgetIsARetry(t *testing.T) {
 	if w := b.call("POST", path, holderToken, strings.NewReader(`{"observations":[1]}`)); w.Code != 200 {
 		t.Errorf("after the release: %d", w.Code)
 	}
+}
+
+// TestFailuresAreLoggedSometimes makes requests of one operation fail, which an outage does to all of them,
+// and mistakes of a client, which are found by their request_id.
+func TestFailuresAreLoggedSometimes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBundle(t, allTokens())
+		b.fake.fail = errors.New("out")
+		get := func(path, id string) {
+			b.call("GET", path, backendToken, nil, func(r *http.Request) { r.Header.Set("X-Request-Id", id) })
+		}
+		const keys = "/internal/v1/connections/con_1/api-keys"
+		for range 100 {
+			get(keys, "failed-0")
+		}
+		time.Sleep(time.Second)
+		get(keys, "failed-1")
+		for i := range 20 {
+			get("/internal/v1/nothing", fmt.Sprintf("client-error-%d", i))
+		}
+		log := b.log.String()
+		if n := strings.Count(log, `"failed-0"`); n != failureLines {
+			t.Errorf("%d of 100 equal failures are logged", n)
+		}
+		if !strings.Contains(log, `"similar_not_logged":95`) {
+			t.Error("the log does not say what it leaves out")
+		}
+		for i := range 20 {
+			if !strings.Contains(log, fmt.Sprintf(`"request_id":"client-error-%d"`, i)) {
+				t.Errorf("mistake %d is not logged", i)
+			}
+		}
+	})
 }
