@@ -56,7 +56,8 @@ func newConnectors(c connectorConfig) connectors {
 		}),
 		bootstraps: bootstraps,
 		webhooks: webhook.New(postgres.NewWebhooks(c.pool, c.jobs), c.providers, c.secrets,
-			c.metrics.webhooks, time.Now),
+			c.metrics.webhooks, time.Now,
+			webhook.Quota{Deliveries: c.cfg.WebhookDeliveries, Bytes: c.cfg.WebhookBytes}),
 		installWork: &jobs.InstallWork{
 			Runner: installation.NewRunner(installation.RunnerConfig{
 				Store: installations, Shops: shops, Bootstraps: firstRuns{bootstraps},

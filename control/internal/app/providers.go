@@ -18,17 +18,19 @@ import (
 
 // Providers is the configuration of platform connectors.
 type Providers struct {
-	AppSecrets       settings.Secret `envconfig:"APP_SECRETS" desc:"secrets of our apps at providers, provider/app_id:secret[|next secret], separated by commas; without one, an app cannot install"`
-	WebhookURL       string          `envconfig:"WEBHOOK_URL" desc:"where providers send webhooks: an https URL to which /{provider}/{endpoint_id} is added; required with CONTROL_APP_SECRETS"`
-	TiendanubeAgent  string          `envconfig:"TIENDANUBE_USER_AGENT" default:"Storefront" desc:"User-Agent for Tiendanube, which requires the app's name and a contact"`
-	TiendanubeBearer bool            `envconfig:"TIENDANUBE_BEARER" default:"false" desc:"send the credential to Tiendanube as Authorization: Bearer"`
-	CatchUpEvery     time.Duration   `envconfig:"CATCH_UP_EVERY" default:"10m" desc:"time between two catch-ups of a shop, which read updates whose webhooks were lost; 1s to 24h"`
-	ReloadEvery      time.Duration   `envconfig:"RELOAD_EVERY" default:"24h" desc:"greatest age of a shop's last bootstrap run before the next, which finds deletions whose webhooks were lost; 1m to 720h"`
-	SilentAfter      time.Duration   `envconfig:"SILENT_AFTER" default:"24h" desc:"time without a webhook after which storefront_control_silent_shops counts a shop; 1m to 720h"`
-	ProviderURLs     []string        `envconfig:"PROVIDER_URLS" desc:"for the local stack and tests: provider=base URL with {store}, separated by commas"`
-	ProviderNetworks []string        `envconfig:"PROVIDER_NETWORKS" desc:"for the local stack and tests: networks (CIDR) that may be called in plain http and by address; an error unless CONTROL_PRODUCTION is false"`
-	ResponseBudget   int64           `envconfig:"PROVIDER_RESPONSE_BUDGET" default:"0" desc:"bytes of responses of providers that the process reads and decodes at a time, at least 67108864; a response that does not fit waits. 0: a tenth of GOMEMLIMIT, at least 67108864"`
-	Production       bool            `envconfig:"PRODUCTION" default:"true" desc:"reject the settings of the local stack"`
+	AppSecrets        settings.Secret `envconfig:"APP_SECRETS" desc:"secrets of our apps at providers, provider/app_id:secret[|next secret], separated by commas; without one, an app cannot install"`
+	WebhookURL        string          `envconfig:"WEBHOOK_URL" desc:"where providers send webhooks: an https URL to which /{provider}/{endpoint_id} is added; required with CONTROL_APP_SECRETS"`
+	WebhookDeliveries int             `envconfig:"WEBHOOK_DELIVERIES_PER_MINUTE" default:"6000" desc:"webhooks that an endpoint may deliver to a process in a minute; more get a 429 with Retry-After, which every provider repeats"`
+	WebhookBytes      int             `envconfig:"WEBHOOK_BYTES_PER_MINUTE" default:"33554432" desc:"bytes of webhooks that an endpoint may deliver to a process in a minute"`
+	TiendanubeAgent   string          `envconfig:"TIENDANUBE_USER_AGENT" default:"Storefront" desc:"User-Agent for Tiendanube, which requires the app's name and a contact"`
+	TiendanubeBearer  bool            `envconfig:"TIENDANUBE_BEARER" default:"false" desc:"send the credential to Tiendanube as Authorization: Bearer"`
+	CatchUpEvery      time.Duration   `envconfig:"CATCH_UP_EVERY" default:"10m" desc:"time between two catch-ups of a shop, which read updates whose webhooks were lost; 1s to 24h"`
+	ReloadEvery       time.Duration   `envconfig:"RELOAD_EVERY" default:"24h" desc:"greatest age of a shop's last bootstrap run before the next, which finds deletions whose webhooks were lost; 1m to 720h"`
+	SilentAfter       time.Duration   `envconfig:"SILENT_AFTER" default:"24h" desc:"time without a webhook after which storefront_control_silent_shops counts a shop; 1m to 720h"`
+	ProviderURLs      []string        `envconfig:"PROVIDER_URLS" desc:"for the local stack and tests: provider=base URL with {store}, separated by commas"`
+	ProviderNetworks  []string        `envconfig:"PROVIDER_NETWORKS" desc:"for the local stack and tests: networks (CIDR) that may be called in plain http and by address; an error unless CONTROL_PRODUCTION is false"`
+	ResponseBudget    int64           `envconfig:"PROVIDER_RESPONSE_BUDGET" default:"0" desc:"bytes of responses of providers that the process reads and decodes at a time, at least 67108864; a response that does not fit waits. 0: a tenth of GOMEMLIMIT, at least 67108864"`
+	Production        bool            `envconfig:"PRODUCTION" default:"true" desc:"reject the settings of the local stack"`
 }
 
 // Validate implements the check that settings.Load calls. No error quotes a secret.
@@ -52,6 +54,12 @@ func (p *Providers) Validate() []error {
 	if p.ResponseBudget != 0 && p.ResponseBudget < outbound.MinBudget {
 		faults = append(faults, settings.Errorf("PROVIDER_RESPONSE_BUDGET",
 			"must be 0, or at least %d", outbound.MinBudget))
+	}
+	if p.WebhookDeliveries < 1 {
+		faults = append(faults, settings.Errorf("WEBHOOK_DELIVERIES_PER_MINUTE", "must be at least 1"))
+	}
+	if p.WebhookBytes < 1 {
+		faults = append(faults, settings.Errorf("WEBHOOK_BYTES_PER_MINUTE", "must be at least 1"))
 	}
 	faults = append(faults, within("SILENT_AFTER", p.SilentAfter, time.Minute, 30*24*time.Hour)...)
 	faults = append(faults, within("CATCH_UP_EVERY", p.CatchUpEvery, time.Second, 24*time.Hour)...)

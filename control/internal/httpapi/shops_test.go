@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"storefront.internal/control/internal/bootstrap"
 	"storefront.internal/control/internal/webhook"
@@ -60,6 +61,8 @@ func shopCases(large string) []documented {
 		{"deliver_webhook", post, hooks + "shopify/no%2fendpoint", connectorToken, "{}", 401, nil},
 		{"deliver_webhook", post, hooks + "shopify/whe_1", backendToken, "{}", 401, nil},
 		{"deliver_webhook", post, hooks + "shopify/whe_1", connectorToken, larger, 413, nil},
+		{"deliver_webhook", post, hooks + "shopify/whe_1", connectorToken, "{}", 429,
+			fails(&fault.Error{Code: fault.RateLimited, RetryAfter: time.Minute})},
 		{"open_bootstrap", post, load, connectorToken, one, 202, nil},
 		{"open_bootstrap", post, load, connectorToken,
 			`{"connection_id":"con_1","resources":["order","order"]}`, 202, nil},

@@ -224,7 +224,8 @@ func newMarket(t testing.TB) *market {
 	m.loader = bootstrap.NewRunner(m.bootstraps, m.opener, metrics, time.Now)
 	m.privacy = privacy.New(postgres.NewPrivacy(pool), registry, slog.New(slog.DiscardHandler))
 	m.hooks = webhook.New(postgres.NewWebhooks(pool, inserter), registry, book,
-		webhook.NewMetrics(prometheus.NewRegistry()), time.Now)
+		webhook.NewMetrics(prometheus.NewRegistry()), time.Now,
+		webhook.Quota{Deliveries: 1 << 20, Bytes: 1 << 30})
 	return m
 }
 

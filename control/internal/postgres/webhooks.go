@@ -68,7 +68,7 @@ const insertPrivacyRequest = `
 INSERT INTO control.privacy_requests (request_id, connection_id, kind, orders)
 VALUES ($1, $2, $3, $4)`
 
-// SaveEvent implements webhook.Store. The body of an event about a redacted order is not kept.
+// SaveEvent implements webhook.Store. The body of an event about a redacted order is not kept either.
 func (w *Webhooks) SaveEvent(ctx context.Context, d *webhook.Event) error {
 	minted, _ := ident.MintedAt(string(d.ID))
 	err := pg.InTx(ctx, w.pool, func(tx pgx.Tx) error {
@@ -76,8 +76,8 @@ func (w *Webhooks) SaveEvent(ctx context.Context, d *webhook.Event) error {
 		if err != nil {
 			return err
 		}
-		body := d.Request.Body
-		if redacted {
+		body := d.Body
+		if redacted || body == nil {
 			body = []byte{}
 		}
 		_, err = tx.Exec(ctx, insertWebhookEvent, d.ID, minted, d.Endpoint.ConnectionID, d.Endpoint.ID,

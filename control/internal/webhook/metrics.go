@@ -6,6 +6,7 @@ import "github.com/prometheus/client_golang/prometheus"
 type Metrics struct {
 	accepted *prometheus.CounterVec
 	rejected prometheus.Counter
+	limited  prometheus.Counter
 }
 
 // NewMetrics registers the package's metrics.
@@ -20,7 +21,11 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Help: "Webhooks that were rejected: an unknown endpoint, another provider or store, or a wrong " +
 				"signature.",
 		}),
+		limited: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "storefront_control_webhook_limited_total",
+			Help: "Webhooks beyond what an endpoint may deliver in a minute; each was answered with a 429.",
+		}),
 	}
-	r.MustRegister(m.accepted, m.rejected)
+	r.MustRegister(m.accepted, m.rejected, m.limited)
 	return m
 }

@@ -53,6 +53,7 @@ type Event struct {
 	At       time.Time
 	Endpoint Endpoint
 	Request  *Request
+	Body     []byte // what is archived of the request's
 	Kind     provider.EventKind
 	Key      observation.Key // of Changed and Deleted
 	Orders   []string        // external ids in a privacy request
@@ -73,12 +74,14 @@ type Service struct {
 	secrets  *appsecret.Keyring
 	metrics  *Metrics
 	now      func() time.Time
+	quotas   *quotas
 }
 
-// New returns a Service.
+// New returns a Service. The quota is that of an endpoint.
 func New(store Store, registry *provider.Registry, secrets *appsecret.Keyring, metrics *Metrics,
-	now func() time.Time) *Service {
-	return &Service{store: store, registry: registry, secrets: secrets, metrics: metrics, now: now}
+	now func() time.Time, quota Quota) *Service {
+	return &Service{store: store, registry: registry, secrets: secrets, metrics: metrics, now: now,
+		quotas: newQuotas(quota, now)}
 }
 
 // maxSecrets is how many secrets are tried in every case: the most that an endpoint has. dummySecret fills up
@@ -88,7 +91,7 @@ const maxSecrets = 4
 const dummySecret = settings.Secret("no endpoint has this secret")
 
 // Receive verifies and stores a webhook. ping says that it was the provider's unsigned test of the address,
-// which is not stored. Its errors are unauthorized, without a reason, and service_unavailable.
+// which is not stored. Its errors are unauthorized, without a reason, rate_limited, and service_unavailable.
 func (s *Service) Receive(ctx context.Context, r *Request) (ping bool, err error) {
 	adapter, mounted := s.registry.Adapter(r.Provider)
 	if mounted && r.Provider == r.Caller && r.Signature == "" && adapter.IsPing(r.Body) {
@@ -114,11 +117,27 @@ func (s *Service) Receive(ctx context.Context, r *Request) (ping bool, err error
 		s.metrics.rejected.Inc()
 		return false, fault.New(fault.Unauthorized, "")
 	}
+	if err := s.quotas.take(at.ID, len(r.Body)); err != nil {
+		s.metrics.limited.Inc()
+		return false, err
+	}
+	d.keepBody()
 	if err := s.store.SaveEvent(ctx, d); err != nil {
 		return false, err
 	}
 	s.metrics.accepted.WithLabelValues(r.Provider, string(d.Kind)).Inc()
 	return false, nil
+}
+
+// maxArchived is the largest body that is archived of an event that is neither about an order nor about
+// personal data.
+const maxArchived = 256 << 10
+
+// keepBody decides whether the body is archived.
+func (d *Event) keepBody() {
+	if len(d.Request.Body) <= maxArchived || d.Key.Entity == catalog.Order || d.Kind.IsPrivacy() {
+		d.Body = d.Request.Body
+	}
 }
 
 // anyAdapter returns an adapter that verifies for an unknown provider.
