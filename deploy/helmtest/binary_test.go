@@ -162,6 +162,7 @@ func TestBinariesRunWithTheChart(t *testing.T) {
 			t.Errorf("%s: metrics: %d", name, status)
 		}
 	}
+	checkFreshSeries(t, nodes)
 	publicRoutes(t, r, nodes["edge"])
 	s.smoke(t, r, nodes)
 }
@@ -212,7 +213,7 @@ func (s *stores) smoke(t *testing.T, r release, nodes map[string]*node) {
 		cmd.Env = append(cmd.Env, extra...)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
-			t.Errorf("helm test: %v\n%s", err, out)
+			t.Errorf("helm test: %v\n%s\n%s", err, out, nodes["edge"].tail())
 		}
 		return string(out)
 	}

@@ -4,55 +4,86 @@ package helmtest
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
-	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 )
 
-// TestDashboardsAndAlertsAreUnchanged checks that the release contains each dashboard and all rules of the
-// chart's files. Only the address of the runbooks may differ.
-func TestDashboardsAndAlertsAreUnchanged(t *testing.T) {
+// TestDashboardsAndAlertsAreComplete checks that the release contains each dashboard as it is in the chart's
+// files and every rule, and that each selector of a rule names the release's namespace.
+func TestDashboardsAndAlertsAreComplete(t *testing.T) {
 	t.Parallel()
 	chart := filepath.Join(root(t), "helm/storefront")
+	found, rendered := map[string]string{}, ""
+	for _, o := range objects(t, render(t, "-f", valueFiles(t)["full"])) {
+		if o.kind() == "PrometheusRule" {
+			text, err := yaml.Marshal(o.at("spec"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			rendered = string(text)
+			checkRenderedRules(t, rendered, o.at("metadata", "namespace"))
+		}
+		if o.component() == "dashboard" {
+			data, _ := o.at("data").(map[string]any)
+			for name, text := range data {
+				found[name], _ = text.(string)
+			}
+		}
+	}
 	rules, err := os.ReadFile(filepath.Join(chart, "rules/storefront.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, url := range []string{"", "https://runbooks.example.com/"} {
-		text := string(rules)
-		if url != "" {
-			text = strings.ReplaceAll(text, "deploy/runbooks/", url)
+	for _, kind := range []string{"alert: ", "record: "} {
+		in, out := strings.Count(string(rules), kind), strings.Count(rendered, kind)
+		if in != out || in == 0 {
+			t.Errorf("%d of %d rules with %q are rendered", out, in, kind)
 		}
-		var want any
-		if err := yaml.UnmarshalStrict([]byte(text), &want); err != nil {
-			t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(chart, "dashboards/*.json"))
+	if err != nil || len(found) != len(files) {
+		t.Fatalf("%d dashboards of %d files, %v", len(found), len(files), err)
+	}
+	for _, path := range files {
+		if text, err := os.ReadFile(path); err != nil || found[filepath.Base(path)] != string(text) {
+			t.Errorf("%s differs from the file: %v", filepath.Base(path), err)
 		}
-		found := map[string]string{}
-		args := []string{"-f", valueFiles(t)["full"], "--set", "monitoring.prometheusRule.runbookUrl=" + url}
-		for _, o := range objects(t, render(t, args...)) {
-			if o.kind() == "PrometheusRule" {
-				found["rules"] = "" // there is one
-				if !reflect.DeepEqual(o.at("spec"), want) {
-					t.Errorf("with the runbooks at %q the PrometheusRule differs from the file", url)
+	}
+}
+
+// checkRenderedRules checks the rules with promtool, and the selectors of their expressions.
+func checkRenderedRules(t *testing.T, text string, namespace any) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "promtool", "check", "rules", file).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	var rules struct {
+		Groups []struct {
+			Rules []struct{ Alert, Record, Expr string }
+		}
+	}
+	if err := yaml.Unmarshal([]byte(text), &rules); err != nil {
+		t.Fatal(err)
+	}
+	metric := regexp.MustCompile(`\b(storefront[_:]|kube_|process_)[a-zA-Z0-9_:]+(\{namespace="([^"]*)")?`)
+	for _, g := range rules.Groups {
+		for _, r := range g.Rules {
+			for _, m := range metric.FindAllStringSubmatch(r.Expr, -1) {
+				if m[3] != namespace {
+					t.Errorf("%s%s: %s does not select the namespace %v", r.Alert, r.Record, m[0], namespace)
 				}
 			}
-			if o.component() == "dashboard" {
-				data, _ := o.at("data").(map[string]any)
-				for name, text := range data {
-					found[name], _ = text.(string)
-				}
-			}
-		}
-		files, err := filepath.Glob(filepath.Join(chart, "dashboards/*.json"))
-		if err != nil || len(found) != len(files)+1 {
-			t.Fatalf("%d dashboards and rules of %d files, %v", len(found), len(files)+1, err)
-		}
-		for _, path := range files {
-			if text, err := os.ReadFile(path); err != nil || found[filepath.Base(path)] != string(text) {
-				t.Errorf("%s differs from the file: %v", filepath.Base(path), err)
+			if strings.Contains(r.Expr, "by (namespace") || strings.Contains(r.Expr, "on (namespace") {
+				t.Errorf("%s%s does not keep clusters apart", r.Alert, r.Record)
 			}
 		}
 	}

@@ -16,8 +16,10 @@ import (
 func TestRulesNameOnlyWhatExists(t *testing.T) {
 	t.Parallel()
 	n := readNames(t)
-	tests := read(t, root+"/deploy/prometheus/causes_test.yaml") +
-		read(t, root+"/deploy/prometheus/levels_test.yaml")
+	var tests string
+	for _, file := range promtoolTests(t) {
+		tests += read(t, file)
+	}
 	for _, r := range readRules(t) {
 		if unknown := n.unknown(r.Expr); unknown != nil {
 			t.Errorf("%s%s: unknown names %v", r.Record, r.Alert, unknown)
@@ -29,7 +31,7 @@ func TestRulesNameOnlyWhatExists(t *testing.T) {
 			r.Annotations["description"] == "" {
 			t.Errorf("%s has no summary, no description or another prefix", r.Alert)
 		}
-		if !slices.Contains([]string{"page", "ticket", "info"}, r.Labels["severity"]) {
+		if !slices.Contains([]string{"critical", "warning", "info"}, r.Labels["severity"]) {
 			t.Errorf("%s: severity %q", r.Alert, r.Labels["severity"])
 		}
 		if !strings.Contains(tests, "alertname: "+r.Alert+"\n") {
@@ -135,8 +137,8 @@ func checkQueries(t *testing.T, n names, at string, p live.Panel) {
 		if unknown := n.unknown(q.Expr); unknown != nil || q.Datasource.UID != "${datasource}" {
 			t.Errorf("%s: unknown names %v, data source %s", at, unknown, q.Datasource.UID)
 		}
-		if !strings.Contains(q.Expr, "$namespace") {
-			t.Errorf("%s does not select by namespace: %s", at, q.Expr)
+		if !strings.Contains(q.Expr, "$namespace") || !strings.Contains(q.Expr, "$cluster") {
+			t.Errorf("%s does not select by cluster and namespace: %s", at, q.Expr)
 		}
 	}
 }
@@ -149,6 +151,15 @@ func TestUnknownNamesAreFound(t *testing.T) {
 	if got := readNames(t).unknown(text); fmt.Sprint(got) != want {
 		t.Errorf("got %v", got)
 	}
+}
+
+func promtoolTests(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(root + "/deploy/prometheus/*_test.yaml")
+	if err != nil || len(files) < 3 {
+		t.Fatalf("%d files of tests, %v", len(files), err)
+	}
+	return files
 }
 
 // TestAlerts runs promtool's unit tests, and checks that they fail when an alert does not fire.
@@ -166,8 +177,7 @@ func TestAlerts(t *testing.T) {
 	}
 	const tests = root + "/deploy/prometheus/"
 	for _, args := range [][]string{
-		{"check", "rules", rulesFile}, {"test", "rules", tests + "causes_test.yaml",
-			tests + "levels_test.yaml"},
+		{"check", "rules", rulesFile}, append([]string{"test", "rules"}, promtoolTests(t)...),
 	} {
 		if out, err := promtool(args...); err != nil {
 			t.Errorf("%v\n%s", err, out)

@@ -73,7 +73,7 @@ type Consumer struct {
 // NewConsumer makes a Consumer. It connects in Run.
 func NewConsumer(cfg ConsumerConfig) *Consumer {
 	cfg = cfg.withDefaults()
-	return &Consumer{cfg: cfg, metrics: newConsumerMetrics(cfg.Registerer)}
+	return &Consumer{cfg: cfg, metrics: newConsumerMetrics(cfg.Registerer, cfg.Topics)}
 }
 
 func (c *Consumer) newClient() (*kafka.Client, func()) {

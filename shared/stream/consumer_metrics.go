@@ -10,8 +10,10 @@ type consumerMetrics struct {
 	lost        *prometheus.CounterVec
 }
 
-func newConsumerMetrics(reg prometheus.Registerer) *consumerMetrics {
-	return &consumerMetrics{
+// newConsumerMetrics makes the series of every topic, which exist before anything happened: a counter that
+// appears with its first event looks to Prometheus as if it had never changed.
+func newConsumerMetrics(reg prometheus.Registerer, topics []string) *consumerMetrics {
+	m := &consumerMetrics{
 		generations: register(reg, prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "storefront_relay_consumer_generations_total",
 			Help: "Generations of the consumer group that this member joined.",
@@ -28,4 +30,9 @@ func newConsumerMetrics(reg prometheus.Registerer) *consumerMetrics {
 			Help: "Offsets that the broker no longer had. Records may be lost unread.",
 		}, []string{"topic"})),
 	}
+	for _, topic := range topics {
+		m.errors.WithLabelValues(topic)
+		m.lost.WithLabelValues(topic)
+	}
+	return m
 }

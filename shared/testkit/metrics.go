@@ -13,7 +13,8 @@ import (
 )
 
 // CheckMetrics fails the test for each registered metric that breaks the conventions: those of promlint, the
-// prefix storefront_, no label whose values grow with the number of customers, and native histograms.
+// prefix storefront_, no label whose values grow with the number of customers or that a target has under the
+// Prometheus operator, and native histograms.
 func CheckMetrics(t testing.TB, register func(prometheus.Registerer)) {
 	t.Helper()
 	for _, problem := range metricProblems(register) {
@@ -41,6 +42,10 @@ func metricProblems(register func(prometheus.Registerer)) (problems []string) {
 				problems = append(problems, m.Name+": the values of label "+label+
 					" grow with the number of customers")
 			}
+			if slices.Contains(targetLabels(), label) {
+				problems = append(problems, m.Name+": label "+label+
+					" is one of the target under the Prometheus operator")
+			}
 		}
 		if m.Type == dto.MetricType_HISTOGRAM && !isNative(m) {
 			problems = append(problems, m.Name+": the histogram is not native")
@@ -61,6 +66,12 @@ func metricProblems(register func(prometheus.Registerer)) (problems []string) {
 
 func customerLabels() []string {
 	return []string{"connection_id", "connection", "store", "key_id", "path", "url", "item_id", "signal_id"}
+}
+
+// targetLabels are the labels of a target. A metric's label of the same name becomes exported_….
+func targetLabels() []string {
+	return []string{"job", "instance", "namespace", "pod", "container", "endpoint", "service", "node",
+		"prometheus"}
 }
 
 // isNative makes a sample of the histogram; its schema tells.

@@ -45,14 +45,12 @@ func startPrometheus(ctx context.Context, root, dir string, x *topology.Topology
 	var config strings.Builder
 	config.WriteString("global: {scrape_interval: 2s, scrape_timeout: 2s, evaluation_interval: 2s}\n" +
 		"rule_files: [rules.yaml]\nscrape_configs:\n")
-	for job, services := range map[string][]*stack.Process{"edge": x.Edges, "engine-relay": x.Relays,
+	for job, services := range map[string][]*stack.Process{"edge": x.Edges, "relay": x.Relays,
 		"control": {x.Control}} {
-		var targets []string
-		for _, s := range services {
-			targets = append(targets, s.Admin)
+		fmt.Fprintf(&config, "  - job_name: %s\n    static_configs:\n", job)
+		for i, s := range services {
+			fmt.Fprintf(&config, "      - {targets: [%q], labels: %s}\n", s.Admin, targetLabels(job, i))
 		}
-		fmt.Fprintf(&config, "  - {job_name: %s, static_configs: [{targets: [%s]}]}\n", job,
-			`"`+strings.Join(targets, `", "`)+`"`)
 	}
 	rules, err := os.ReadFile(filepath.Join(root, "helm/storefront/rules/storefront.yaml"))
 	if err != nil {
@@ -87,6 +85,13 @@ func startPrometheus(ctx context.Context, root, dir string, x *topology.Topology
 	p := &prometheus{Process: child, url: "http://" + address, since: time.Now()}
 	return p, poll.Within(ctx, 2*time.Minute, "Prometheus is ready",
 		func() error { return stack.Probe(ctx, p.url+"/-/ready") })
+}
+
+// targetLabels are the labels that the Prometheus operator gives to a target of the chart's ServiceMonitors. They
+// win over labels of the metrics.
+func targetLabels(job string, i int) string {
+	return fmt.Sprintf("{namespace: shop, service: sf-storefront-%s-ops, pod: sf-storefront-%s-%d, container: %s, "+
+		"endpoint: ops, node: node-0, prometheus: monitoring/k8s, cluster: c1}", job, job, i, job)
 }
 
 // stop ends Prometheus. Its data is not needed any more.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"storefront.internal/edge/internal/overload"
 )
 
 // Metrics are the metrics of the package.
@@ -65,6 +67,11 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			"reason"),
 	}
 	r.MustRegister(m.duration)
+	for _, reason := range []overload.Reason{overload.QueueFull, overload.BodyBytes, overload.TimedOut} {
+		for _, p := range []overload.Priority{overload.Sheddable, overload.Normal, overload.Critical} {
+			m.shed.WithLabelValues(string(reason), p.String())
+		}
+	}
 	return m
 }
 

@@ -55,6 +55,9 @@ func NewDecisions(p Producer, log *slog.Logger, r prometheus.Registerer) *Decisi
 				"(too many in flight)."},
 			[]string{"outcome"})}
 	r.MustRegister(d.outcomes)
+	for _, outcome := range []string{"acknowledged", "refused", "unknown", "dropped"} {
+		d.outcomes.WithLabelValues(outcome)
+	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.retry, d.noRetry = context.WithCancel(d.ctx)
 	return d

@@ -49,6 +49,12 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		).WithLabelValues(),
 	}
 	r.MustRegister(m.duration)
+	for _, outcome := range []string{"answered", "late", "failed", "open", "off"} {
+		m.engineRequests.WithLabelValues(outcome)
+	}
+	for _, source := range []string{fromEngine, fromFallback} {
+		m.served.WithLabelValues(source)
+	}
 	return m
 }
 

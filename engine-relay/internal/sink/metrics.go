@@ -45,6 +45,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	for _, result := range []string{"stored", "deduplicated", "parked"} {
 		m.signals.WithLabelValues(result)
 	}
+	for _, class := range []pg.ErrorClass{pg.Transient, pg.Schema, pg.Poison, pg.Other} {
+		m.retries.WithLabelValues(class.String())
+	}
 	m.decisions.WithLabelValues("stored")
 	m.decisions.WithLabelValues("deduplicated")
 	return m

@@ -85,6 +85,9 @@ func New(c Config) *Upkeep {
 		}, []string{"task"}),
 	}
 	c.Registerer.MustRegister(u.ahead, u.defaultPartitionRows, u.parked, u.dropped, u.failures)
+	for _, task := range []string{"partitions", "retention", "strays", "marks", "parked"} {
+		u.failures.WithLabelValues(task)
+	}
 	return u
 }
 
