@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -362,4 +364,38 @@ func TestRunSweepsUntilItsContextEnds(t *testing.T) {
 	if err := publisher(w).Run(ctx); err != nil || w.redis.version != 0 {
 		t.Errorf("%v, version %d", err, w.redis.version)
 	}
+}
+
+// hangingRedis answers nothing.
+type hangingRedis struct{ *world }
+
+func (hangingRedis) PutTombstones(ctx context.Context, _ [][32]byte) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// revoking is a store whose key was revoked.
+type revoking struct{ Store }
+
+func (revoking) RevokeKey(context.Context, ident.ConnectionID, ident.KeyID) error { return nil }
+
+// A Redis that hangs does not fail a revocation, and delays its answer by less than half a second.
+func TestAHangingRedisHardlyDelaysARevocation(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.issue()
+		id := slices.Collect(maps.Keys(w.keys))[0]
+		w.revoke(w.keys[id])
+		discard := slog.New(slog.DiscardHandler)
+		s := New(Config{Store: revoking{}, Logger: discard, Now: time.Now, Publisher: NewPublisher(w,
+			hangingRedis{w}, NewMetrics(prometheus.NewRegistry()), discard)})
+		began := time.Now()
+		if err := s.Revoke(t.Context(), "con_1", id); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took == 0 || took > 500*time.Millisecond {
+			t.Errorf("the answer took %s", took)
+		}
+	})
 }

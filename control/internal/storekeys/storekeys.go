@@ -111,8 +111,8 @@ func (s *Service) Revoke(ctx context.Context, c ident.ConnectionID, k ident.KeyI
 	return nil
 }
 
-// pushTimeout bounds the push before an answer.
-const pushTimeout = 2 * time.Second
+// pushTimeout bounds the push before an answer: a Redis that hangs delays issuing and revoking by this much.
+const pushTimeout = 400 * time.Millisecond
 
 // push publishes a committed change. It continues when the client goes away, and its failure does not fail
 // the operation: the job that was enqueued with the change repeats it.

@@ -52,7 +52,7 @@ const (
 	staleTTL = time.Second
 	// of a reader for whom memory holds a document past its time, or Redis one and PostgreSQL timed out
 	// lately
-	staleWait      = 500 * time.Millisecond
+	staleWait      = 400 * time.Millisecond
 	slotWait       = 250 * time.Millisecond // for a free slot at the store
 	cacheTimeout   = 250 * time.Millisecond
 	verifyTimeout  = 2 * time.Second // after it PostgreSQL counts as down, and what Redis holds is served

@@ -109,8 +109,9 @@ type Service struct {
 // engineFailures in a row open the breaker.
 const engineFailures = 5
 
-// openTime is how long the breaker stays open after the first failed probe, the second, and so on.
-func openTime() backoff.Policy { return backoff.Policy{Min: time.Second, Max: 30 * time.Second} }
+// openTime is how long the breaker stays open after the first failed probe, the second, and so on. It stays
+// short: a probe costs one shopper the deadline, and until it succeeds all get the fallback.
+func openTime() backoff.Policy { return backoff.Policy{Min: time.Second, Max: 4 * time.Second} }
 
 // New returns a service.
 func New(c Config) *Service {
