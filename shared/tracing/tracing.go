@@ -3,6 +3,7 @@ package tracing
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"time"
 
@@ -27,6 +28,7 @@ type Config struct {
 type Tracing struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
+	ratio    float64
 }
 
 // The limits of the export queue. Spans beyond them are dropped; no request waits for the collector.
@@ -54,7 +56,7 @@ func NewWithProcessor(cfg Config, to sdktrace.SpanProcessor) *Tracing {
 		sdktrace.WithSampler(linkSampler{sdktrace.ParentBased(sdktrace.TraceIDRatioBased(cfg.Ratio))}),
 		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", "storefront-"+
 			cfg.Service), attribute.String("service.version", cfg.Version))))
-	return &Tracing{provider: provider, tracer: provider.Tracer("storefront")}
+	return &Tracing{provider: provider, tracer: provider.Tracer("storefront"), ratio: cfg.Ratio}
 }
 
 // Stop exports the queued spans until ctx ends.
@@ -83,6 +85,29 @@ func (t *Tracing) StartServer(traceparent string) Span {
 	}
 	_, span := t.tracer.Start(ctx, "request", trace.WithSpanKind(trace.SpanKindServer))
 	return Span{span: span, hasParent: came}
+}
+
+// StartPublic starts the span of a request from the internet. It keeps the trace of the request's traceparent,
+// but not the decision to sample it: otherwise strangers choose how much is traced. Neither is the trace id
+// asked, which strangers choose as well.
+func (t *Tracing) StartPublic(traceparent string) Span {
+	if t == nil {
+		return Span{}
+	}
+	if parent, came := ParseTraceparent(traceparent); came {
+		parent = parent.WithTraceFlags(parent.TraceFlags().WithSampled(rand.Float64() < t.ratio))
+		traceparent = format(parent)
+	}
+	return t.StartServer(traceparent)
+}
+
+// Unsampled returns the traceparent without the decision to sample, or "" for one that is malformed.
+func Unsampled(traceparent string) string {
+	parent, ok := ParseTraceparent(traceparent)
+	if !ok {
+		return ""
+	}
+	return format(parent.WithTraceFlags(parent.TraceFlags().WithSampled(false)))
 }
 
 // Traceparent returns the traceparent to pass on: "" for no span, and for an unsampled one whose request had

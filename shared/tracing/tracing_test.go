@@ -56,6 +56,29 @@ func TestServerSpansKeepTheSendersDecision(t *testing.T) {
 	f(0, "rubbish", 0, "")
 }
 
+// A stranger's traceparent is continued, and whether it is sampled is ours to decide.
+func TestStrangersDoNotDecideWhatIsSampled(t *testing.T) {
+	t.Parallel()
+	for _, sent := range []string{sampled, unsampled} {
+		for ratio, flags := range map[float64]string{0: "-00", 1: "-01"} {
+			tracing, out := newTracing(ratio)
+			span := tracing.StartPublic(sent)
+			passed := span.Traceparent()
+			span.EndRequest("recordStorefrontSignals", 202)
+			if got := len(out.GetSpans()); got != int(ratio) || passed[:36] != sent[:36] ||
+				!strings.HasSuffix(passed, flags) {
+				t.Errorf("ratio %v, %q: %d spans, passed on %q", ratio, sent, got, passed)
+			}
+		}
+		if got := Unsampled(sent); got[:53] != sent[:53] || !strings.HasSuffix(got, "-00") {
+			t.Errorf("%q without the flag: %q", sent, got)
+		}
+	}
+	if Unsampled("rubbish") != "" {
+		t.Error("rubbish is passed on")
+	}
+}
+
 func TestRequestSpanHasOperationAndStatus(t *testing.T) {
 	t.Parallel()
 	tracing, out := newTracing(1)

@@ -25,12 +25,10 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, unread bool) {
 	rc := &requestContext{ctx: ctx, began: s.cfg.Now(), unread: unread}
 	rc.requestID = newRequestID(&ctx.Request.Header, rc.began)
 	if sent := string(ctx.Request.Header.Peek("traceparent")); sent != "" {
-		if _, ok := tracing.ParseTraceparent(sent); ok {
-			rc.trace = sent
-		}
+		rc.trace = tracing.Unsampled(sent)
 	}
 	if s.cfg.Tracing != nil {
-		rc.span = s.cfg.Tracing.StartServer(rc.trace)
+		rc.span = s.cfg.Tracing.StartPublic(rc.trace)
 		rc.trace = rc.span.Traceparent()
 	}
 	rc.callCtx = deadline.New(s.base, rc.began.Add(callTimeout))

@@ -71,29 +71,31 @@ func TestRecommendations(t *testing.T) {
 	if string(r.body) != want {
 		t.Errorf("body %s, want %s", r.body, want)
 	}
-	if h.recs.got.Traceparent != trace {
+	if h.recs.got.Traceparent != tracing.Unsampled(trace) {
 		t.Errorf("traceparent %q was not passed on", h.recs.got.Traceparent)
 	}
 }
 
 func TestTracedRequests(t *testing.T) {
 	t.Parallel()
-	spans := tracetest.NewInMemoryExporter()
-	h := start(t, func(c *Config) {
-		c.Tracing = tracing.NewWithProcessor(tracing.Config{Service: "edge"},
-			sdktrace.NewSimpleSpanProcessor(spans))
-	})
-	trace := "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	h.expect(h.post(recPath, h.secret, `{"placement":"home"}`, "traceparent: "+trace), 200, "")
-	got := h.recs.got.Traceparent
-	if len(got) != len(trace) || got == trace || got[:36] != trace[:36] {
-		t.Errorf("%q was passed on", got)
-	}
-	h.expect(h.post(recPath, h.secret, `{"placement":"home"}`), 200, "")
-	all := spans.GetSpans()
-	if len(all) != 1 || all[0].Name != "getRecommendations" ||
-		all[0].SpanContext.SpanID().String() != got[36:52] {
-		t.Errorf("%+v", all)
+	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	// how much is sampled is ours to decide, whatever strangers send
+	for ratio, flags := range map[float64]string{0: "-00", 1: "-01"} {
+		spans := tracetest.NewInMemoryExporter()
+		h := start(t, func(c *Config) {
+			c.Tracing = tracing.NewWithProcessor(tracing.Config{Service: "edge", Ratio: ratio},
+				sdktrace.NewSimpleSpanProcessor(spans))
+		})
+		h.expect(h.post(recPath, h.secret, `{"placement":"home"}`, "traceparent: "+trace), 200, "")
+		got := h.recs.got.Traceparent
+		if len(got) != len(trace) || got == trace || got[:36] != trace[:36] || !strings.HasSuffix(got, flags) {
+			t.Errorf("ratio %v: %q was passed on", ratio, got)
+		}
+		all := spans.GetSpans()
+		if len(all) != int(ratio) || len(all) == 1 && (all[0].Name != "getRecommendations" ||
+			all[0].SpanContext.SpanID().String() != got[36:52]) {
+			t.Errorf("ratio %v: %+v", ratio, all)
+		}
 	}
 }
 
