@@ -87,9 +87,9 @@ func (t *Tracing) StartServer(traceparent string) Span {
 	return Span{span: span, hasParent: came}
 }
 
-// StartPublic starts the span of a request from the internet. It keeps the trace of the request's traceparent,
-// but not the decision to sample it: otherwise strangers choose how much is traced. Neither is the trace id
-// asked, which strangers choose as well.
+// StartPublic starts the span of a request from the internet. It keeps the trace of its traceparent, but not
+// the decision to sample it: otherwise strangers choose how much is traced. The trace id, which strangers
+// choose as well, does not decide either.
 func (t *Tracing) StartPublic(traceparent string) Span {
 	if t == nil {
 		return Span{}

@@ -88,7 +88,8 @@ func TestTracedRequests(t *testing.T) {
 		})
 		h.expect(h.post(recPath, h.secret, `{"placement":"home"}`, "traceparent: "+trace), 200, "")
 		got := h.recs.got.Traceparent
-		if len(got) != len(trace) || got == trace || got[:36] != trace[:36] || !strings.HasSuffix(got, flags) {
+		if len(got) != len(trace) || got == trace || got[:36] != trace[:36] ||
+			!strings.HasSuffix(got, flags) {
 			t.Errorf("ratio %v: %q was passed on", ratio, got)
 		}
 		all := spans.GetSpans()
