@@ -55,8 +55,11 @@ type Store interface {
 	Release(ctx context.Context, c *Claim) error
 	// WaitForRunningSinks returns when every sink transaction has ended that has not seen the requests.
 	WaitForRunningSinks(ctx context.Context) error
-	// EraseOrders requests the erasure of the visitors who bought the orders, and erases the audit of the
-	// requests that brought those signals, by pages. next is zero after the last page.
+	// RequestBuyers requests the erasure of the visitors who bought the orders: of each order the first most
+	// ones. It returns how many orders have more.
+	RequestBuyers(ctx context.Context, c *Claim, most int) (crowded int, err error)
+	// EraseOrders erases who bought the orders from the signals that say so, and the audit of the requests
+	// that brought them, by pages. next is zero after the last page.
 	EraseOrders(ctx context.Context, c *Claim, from [16]byte, limit int) (next [16]byte, err error)
 	// EraseDecisions and EraseSignals erase the next rows and return how many they found.
 	EraseDecisions(ctx context.Context, c *Claim, limit int) (found int, err error)

@@ -6,6 +6,7 @@ import "github.com/prometheus/client_golang/prometheus"
 type Metrics struct {
 	pending, oldest     prometheus.Gauge
 	completed, failures prometheus.Counter
+	crowded             prometheus.Counter
 }
 
 // NewMetrics registers the metrics of erasures.
@@ -23,7 +24,9 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		completed: counter("erasures_completed_total", "Erasures that this relay completed."),
 		failures: counter("erasure_failures_total",
 			"Attempts to execute erasures that failed; they are tried again."),
+		crowded: counter("erasure_crowded_orders_total",
+			"Redacted orders that purchases of more than three visitors name; the first three are erased."),
 	}
-	r.MustRegister(m.pending, m.oldest, m.completed, m.failures)
+	r.MustRegister(m.pending, m.oldest, m.completed, m.failures, m.crowded)
 	return m
 }

@@ -62,10 +62,20 @@ func (c *Claim) patterns() [][]byte {
 	return all
 }
 
+// maxBuyers is the most visitors that are erased for one order: it has one buyer, perhaps with a second
+// device. A purchase signal is sent with a public key, so a stranger can name any order and any visitor; if
+// all of them were erased, a buyer who asks to be forgotten could take others along.
+const maxBuyers = 3
+
 func (e *Eraser) orders(ctx context.Context, c *Claim) error {
 	if len(c.Orders) == 0 {
 		return nil
 	}
+	crowded, err := e.Store.RequestBuyers(ctx, c, maxBuyers)
+	if err != nil {
+		return err
+	}
+	e.Metrics.crowded.Add(float64(crowded))
 	return pages(ctx, e, c, chunk, e.Store.EraseOrders)
 }
 

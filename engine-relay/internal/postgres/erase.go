@@ -124,13 +124,19 @@ GROUP BY s.record_id
 ORDER BY s.record_id
 LIMIT $5`
 
+	// the visitors of each order, in the order in which their first signals with it were received
 	buyersOf = `
-SELECT DISTINCT s.visitor_id, o.erased_at
-FROM unnest($2::text[], $3::timestamptz[]) AS o (order_external_id, erased_at)
-JOIN relay.signals AS s ON s.order_external_id = o.order_external_id
-WHERE s.connection_id = $1 AND s.order_external_id IS NOT NULL AND s.record_id = ANY ($4)
-    AND s.visitor_id IS NOT NULL
-    AND s.stored_at BETWEEN $5 AND $6`
+SELECT visitor_id, erased_at, place FROM (
+    SELECT s.visitor_id, o.erased_at,
+        row_number() OVER (PARTITION BY s.order_external_id
+            ORDER BY min(s.received_at), s.visitor_id) AS place
+    FROM unnest($2::text[], $3::timestamptz[]) AS o (order_external_id, erased_at)
+    JOIN relay.signals AS s ON s.order_external_id = o.order_external_id
+    WHERE s.connection_id = $1 AND s.order_external_id IS NOT NULL AND s.visitor_id IS NOT NULL
+        AND (s.stored_at < o.erased_at OR s.received_at < o.erased_at)
+    GROUP BY s.order_external_id, s.visitor_id, o.erased_at
+) AS b
+WHERE place <= $4 + 1`
 
 	eraseBuyers = `
 UPDATE relay.signals
@@ -139,6 +145,35 @@ WHERE connection_id = $1 AND order_external_id IS NOT NULL AND order_external_id
     AND record_id = ANY ($3)
     AND stored_at BETWEEN $4 AND $5 AND (visitor_id IS NOT NULL OR session_id IS NOT NULL)`
 )
+
+// RequestBuyers implements erase.Store.
+func (s *Erasures) RequestBuyers(ctx context.Context, c *erase.Claim, most int) (crowded int, err error) {
+	ids, before := idsAndInstants(c.Orders)
+	err = pg.InTx(ctx, pg.CustomPlans(s.pool), func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, buyersOf, c.ConnectionID, ids, before, most)
+		if err != nil {
+			return err
+		}
+		var buyers []sink.VisitorErasure
+		v := sink.VisitorErasure{ConnectionID: c.ConnectionID}
+		var place int
+		if _, err = pgx.ForEachRow(rows, []any{&v.VisitorID, &v.Before, &place}, func() error {
+			if place > most {
+				crowded++
+			} else {
+				buyers = append(buyers, v)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		return requestErasures(ctx, tx, buyers)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("find buyers: %w", err)
+	}
+	return crowded, nil
+}
 
 // EraseOrders implements erase.Store. The cursor is the id of the last record.
 func (s *Erasures) EraseOrders(
@@ -151,21 +186,6 @@ func (s *Erasures) EraseOrders(
 			return err
 		}
 		next = p.last()
-		rows, err := tx.Query(ctx, buyersOf, c.ConnectionID, ids, before, p.records, p.since, p.until)
-		if err != nil {
-			return err
-		}
-		buyers, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (v sink.VisitorErasure, err error) {
-			v.ConnectionID = c.ConnectionID
-			err = row.Scan(&v.VisitorID, &v.Before)
-			return v, err
-		})
-		if err != nil {
-			return err
-		}
-		if err := requestErasures(ctx, tx, buyers); err != nil {
-			return err
-		}
 		if _, err := tx.Exec(ctx, eraseBuyers, c.ConnectionID, ids, p.records, p.since, p.until); err != nil {
 			return err
 		}

@@ -333,6 +333,28 @@ func TestTheBuyerOfAnOrderIsErased(t *testing.T) {
 	expect(t, "of others", b.count(t, `relay.signals WHERE visitor_id = 'vis_carl'`), 1)
 }
 
+// A stranger names the order in signals of other visitors; those keep their data but for the purchase.
+func TestAnOrderErasesAFewVisitorsOnly(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	early := time.Now().Add(-time.Hour)
+	for i := range 20 {
+		name, at := fmt.Sprintf("v%02d", i), early.Add(time.Duration(i)*time.Minute)
+		bought := act("p"+name, signal.Purchase, 1)
+		bought.OrderExternalID = "77"
+		b.record(t, seen(name, at), signalsOf(shopper(name, at, click("c"+name))),
+			signalsOf(shopper(name, at, bought)))
+	}
+	b.ask(t, signal.OrderSubject, "77")
+	b.erase(t)
+	expect(t, "purchases with a visitor", b.count(t,
+		`relay.signals WHERE order_external_id = '77' AND visitor_id IS NOT NULL`), 0)
+	expect(t, "clicks with a visitor", b.count(t,
+		`relay.signals WHERE order_external_id IS NULL AND visitor_id IS NOT NULL`), 17)
+	expect(t, "of the first three", b.count(t,
+		`relay.signals WHERE visitor_id IN ('vis_v00', 'vis_v01', 'vis_v02')`), 0)
+}
+
 func TestAWholeConnectionIsErased(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
