@@ -9,10 +9,11 @@ import (
 	"storefront.internal/shared/service"
 )
 
-// PostgreSQL counts as down after pingFailures pings in a row without an answer, so within four seconds.
+// PostgreSQL counts as down after pingFailures pings in a row without an answer, so within six seconds. One
+// that answers each statement after a second counts as up: its operations take long, and succeed.
 const (
 	pingEvery    = time.Second
-	pingTimeout  = 1500 * time.Millisecond
+	pingTimeout  = 2500 * time.Millisecond
 	pingFailures = 2
 )
 
