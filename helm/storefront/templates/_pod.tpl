@@ -15,14 +15,28 @@
 {{- end -}}
 {{- end -}}
 
+{{/* With an autoscaler, the number that runs now: a Deployment whose replicas are taken away falls to one pod. Without a cluster, as under GitOps, it is unknown. */}}
+{{- define "storefront.replicas" -}}
+{{- if ne (include "storefront.scaled" .) "true" -}}
+{{- .values.replicaCount -}}
+{{- else -}}
+{{- $running := lookup "apps/v1" "Deployment" .root.Release.Namespace (printf "%s-%s" (include "storefront.fullname" .root) .name) -}}
+{{- if $running -}}
+{{- $running.spec.replicas | int -}}
+{{- else if .values.autoscaling.preserveReplicas -}}
+{{- .values.replicaCount -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "storefront.deployment" -}}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
   {{- include "storefront.metadata" (dict "root" .root "name" .name) | nindent 2 }}
 spec:
-  {{- if or (ne (include "storefront.scaled" .) "true") .values.autoscaling.preserveReplicas }}
-  replicas: {{ .values.replicaCount }}
+  {{- with include "storefront.replicas" . }}
+  replicas: {{ . }}
   {{- end }}
   revisionHistoryLimit: 5
   strategy:
