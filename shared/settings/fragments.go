@@ -49,9 +49,10 @@ type Kafka struct {
 	ReplicationFactor int      `envconfig:"KAFKA_REPLICATION_FACTOR" default:"-1" desc:"replicas of a topic that is created at start; -1 is the broker's default (use 3 in production)"`
 	KafkaTLS          bool     `envconfig:"KAFKA_TLS" default:"false" desc:"connect with TLS"`
 	KafkaCAFile       string   `envconfig:"KAFKA_CA_FILE" desc:"PEM file of certificate authorities that are trusted for Kafka in addition to those of the system"`
-	KafkaSASL         string   `envconfig:"KAFKA_SASL" desc:"mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; empty: none. PLAIN without TLS sends the password in clear text"`
+	KafkaSASL         string   `envconfig:"KAFKA_SASL" desc:"mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; empty: none. PLAIN sends the password, so it needs KAFKA_TLS"`
 	KafkaUsername     string   `envconfig:"KAFKA_USERNAME" desc:"SASL user; required with KAFKA_SASL"`
 	KafkaPassword     Secret   `envconfig:"KAFKA_PASSWORD" desc:"SASL password; required with KAFKA_SASL"`
+	KafkaInsecure     bool     `envconfig:"KAFKA_INSECURE" default:"false" desc:"accept PLAIN without TLS: whoever sees the traffic learns the password"`
 }
 
 // The values of KAFKA_SASL.
@@ -84,6 +85,10 @@ func (k Kafka) Validate() []error {
 		}
 		if k.KafkaPassword == "" {
 			errs = append(errs, Errorf("KAFKA_PASSWORD", "is required with KAFKA_SASL"))
+		}
+		if k.KafkaSASL == SASLPlain && !k.KafkaTLS && !k.KafkaInsecure {
+			errs = append(errs, Errorf("KAFKA_SASL",
+				"PLAIN needs KAFKA_TLS, or KAFKA_INSECURE=true to send the password in clear text"))
 		}
 	default:
 		errs = append(errs, Errorf("KAFKA_SASL", "must be PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"))

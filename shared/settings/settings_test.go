@@ -143,8 +143,14 @@ func TestKafkaSettings(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	cfg.Kafka = Kafka{}
+	if err := load("T_KAFKA_INSECURE=true", "T_KAFKA_SASL=PLAIN", "T_KAFKA_USERNAME=u",
+		"T_KAFKA_PASSWORD=p"); err != nil {
+		t.Error(err)
+	}
 	for says, environ := range map[string][]string{
 		"T_KAFKA_SASL: must be": {"T_KAFKA_SASL=GSSAPI", "T_KAFKA_USERNAME=u", "T_KAFKA_PASSWORD=p"},
+		"T_KAFKA_SASL: PLAIN":   {"T_KAFKA_SASL=PLAIN", "T_KAFKA_USERNAME=u", "T_KAFKA_PASSWORD=p"},
 		"T_KAFKA_USERNAME: is":  {"T_KAFKA_SASL=PLAIN", "T_KAFKA_PASSWORD=p"},
 		"T_KAFKA_PASSWORD: is":  {"T_KAFKA_SASL=PLAIN", "T_KAFKA_USERNAME=u"},
 		"T_KAFKA_SASL: is":      {"T_KAFKA_PASSWORD=p"},

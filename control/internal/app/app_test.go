@@ -86,6 +86,8 @@ func TestConfigurationFaults(t *testing.T) {
 	f("errors base", "CONTROL_ERRORS_BASE", "CONTROL_ERRORS_BASE=https://e")
 	f("errors base", "CONTROL_ERRORS_BASE", "CONTROL_ERRORS_BASE=e/")
 	f("app secret", "CONTROL_APP_SECRETS", "CONTROL_APP_SECRETS=tiendanube/1:canary")
+	f("weak app secret", "CONTROL_APP_SECRETS_INSECURE", "CONTROL_PRODUCTION=true",
+		"CONTROL_APP_SECRETS=tiendanube/1:canary-1")
 	f("no webhook URL", "CONTROL_WEBHOOK_URL", "CONTROL_APP_SECRETS=tiendanube/1:canary-1")
 	f("webhook URL without TLS", "CONTROL_WEBHOOK_URL", "CONTROL_WEBHOOK_URL=http://hooks.test")
 	f("webhook URL with a query", "CONTROL_WEBHOOK_URL", "CONTROL_WEBHOOK_URL=https://hooks.test/?x")

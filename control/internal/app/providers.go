@@ -19,6 +19,7 @@ import (
 // Providers is the configuration of platform connectors.
 type Providers struct {
 	AppSecrets        settings.Secret `envconfig:"APP_SECRETS" desc:"secrets of our apps at providers, provider/app_id:secret[|next secret], separated by commas; without one, an app cannot install"`
+	WeakAppSecrets    bool            `envconfig:"APP_SECRETS_INSECURE" default:"false" desc:"accept secrets in CONTROL_APP_SECRETS that can be guessed: shorter than 24 characters, or with fewer than 8 different ones"`
 	WebhookURL        string          `envconfig:"WEBHOOK_URL" desc:"where providers send webhooks: an https URL to which /{provider}/{endpoint_id} is added; required with CONTROL_APP_SECRETS"`
 	WebhookDeliveries int             `envconfig:"WEBHOOK_DELIVERIES_PER_MINUTE" default:"6000" desc:"webhooks that an endpoint may deliver to a process in a minute; more get a 429 with Retry-After, which every provider repeats"`
 	WebhookBytes      int             `envconfig:"WEBHOOK_BYTES_PER_MINUTE" default:"33554432" desc:"bytes of webhooks that an endpoint may deliver to a process in a minute"`
@@ -36,8 +37,11 @@ type Providers struct {
 // Validate implements the check that settings.Load calls. No error quotes a secret.
 func (p *Providers) Validate() []error {
 	var faults []error
-	if _, err := p.secrets(); err != nil {
+	if secrets, err := p.secrets(); err != nil {
 		faults = append(faults, settings.Errorf("APP_SECRETS", "%v", err))
+	} else if err := secrets.CheckStrength(); err != nil && p.Production && !p.WeakAppSecrets {
+		faults = append(faults, settings.Errorf("APP_SECRETS",
+			"%v; %s_APP_SECRETS_INSECURE=true accepts it until they are replaced", err, Prefix))
 	}
 	if (p.AppSecrets != "" || p.WebhookURL != "") && !p.webhookFits() {
 		faults = append(faults, settings.Errorf("WEBHOOK_URL",

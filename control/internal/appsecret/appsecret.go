@@ -9,15 +9,20 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"storefront.internal/shared/ident"
 	"storefront.internal/shared/settings"
 )
 
-// The shortest secret, in characters, and the most secrets of an app.
+// The shortest secret, in characters, and the most secrets of an app. A secret that is shorter than strong,
+// or has fewer different characters than distinct, can be guessed: a merchant sees a value that is derived
+// from the secret and can try candidates offline.
 const (
 	minLength = 8
+	strong    = 24
+	distinct  = 8
 	maxValues = 2
 )
 
@@ -65,6 +70,30 @@ func (k *Keyring) add(part string) error {
 		k.secrets[app] = append(k.secrets[app], settings.Secret(value))
 	}
 	return nil
+}
+
+// CheckStrength names the apps whose secrets can be guessed.
+func (k *Keyring) CheckStrength() error {
+	var weak []string
+	for app, secrets := range k.secrets {
+		if slices.ContainsFunc(secrets, isWeak) {
+			weak = append(weak, app.Provider+"/"+app.ID)
+		}
+	}
+	if weak == nil {
+		return nil
+	}
+	slices.Sort(weak)
+	return fmt.Errorf("a secret has at least %d characters, %d different ones among them: %s",
+		strong, distinct, strings.Join(weak, ", "))
+}
+
+func isWeak(secret settings.Secret) bool {
+	seen := make(map[rune]bool)
+	for _, c := range secret.Reveal() {
+		seen[c] = true
+	}
+	return len(secret) < strong || len(seen) < distinct
 }
 
 // Has reports whether the app has a secret.

@@ -57,3 +57,28 @@ func TestParseRefuses(t *testing.T) {
 	f("tiendanube/1:canary-1,tiendanube/1:canary-2", "named twice")
 	f("x,tiendanube/1:canary", "app 2")
 }
+
+func TestCheckStrength(t *testing.T) {
+	t.Parallel()
+	const good = "0123456789abcdef01234567"
+	f := func(setting, want string) {
+		t.Helper()
+		k, err := Parse(setting)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = k.CheckStrength()
+		if want == "" && err != nil ||
+			want != "" && (err == nil || !strings.HasSuffix(err.Error(), ": "+want)) {
+			t.Errorf("%v, want %q", err, want)
+		}
+		if err != nil && strings.Contains(err.Error(), "0123456") {
+			t.Error("the error quotes a secret")
+		}
+	}
+	f("", "")
+	f("a/1:"+good, "")
+	f("a/1:"+good[1:], "a/1")
+	f("a/1:"+good+"|"+good[1:]+",a/2:"+good, "a/1")
+	f("b/1:"+strings.Repeat("0123456", 4)+",a/1:short-secret", "a/1, b/1")
+}
