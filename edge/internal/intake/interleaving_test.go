@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -212,7 +213,14 @@ func (w *world) heal(all []string) {
 }
 
 // history plays one seed; plant may put a bug between the processes and Redis.
-func history(t *testing.T, seed uint64, flaky bool, plant func(claims.Store) claims.Store) (err error) {
+func history(t *testing.T, seed uint64, flaky bool, plant func(claims.Store) claims.Store) error {
+	_, err := play(t, seed, flaky, plant)
+	return err
+}
+
+// play is history with the calls that the clients made.
+func play(t *testing.T, seed uint64, flaky bool, plant func(claims.Store) claims.Store) (
+	calls map[string][]Call, err error) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{seed: seed, flaky: flaky, redis: claimstest.NewFakeRedis(), log: &intaketest.Log{},
 			calls: map[string][]Call{}}
@@ -242,9 +250,9 @@ func history(t *testing.T, seed uint64, flaky bool, plant func(claims.Store) cla
 		}
 		time.Sleep(time.Minute) // until records of unknown outcome are stored
 		w.checkOrder()
-		err = w.checker.Err()
+		calls, err = w.calls, w.checker.Err()
 	})
-	return err
+	return calls, err
 }
 
 // runs returns how many histories are played; CLAIM_RUNS asks for more.
@@ -277,6 +285,20 @@ func TestInterleavingsFlakyRedis(t *testing.T) {
 	for seed := range uint64(runs(t, 250)) {
 		if err := history(t, seed, true, noBug); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+// TestSeedsReproduce checks that a seed plays the same history again, to the nanosecond and the answer.
+func TestSeedsReproduce(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(runs(t, 50)) {
+		for _, flaky := range []bool{false, true} {
+			first, _ := play(t, seed, flaky, noBug)
+			again, _ := play(t, seed, flaky, noBug)
+			if !reflect.DeepEqual(first, again) {
+				t.Fatalf("seed %d, flaky %v: the second time is another history:\n%+v\n%+v", seed, flaky, first, again)
+			}
 		}
 	}
 }
