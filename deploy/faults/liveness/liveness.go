@@ -47,7 +47,8 @@ const (
 	Killed     How = "killed"
 	Hung       How = "hung"
 	BlackHoled How = "black-holed"
-	Greedy     How = "greedy" // clients connect, announce bodies and leave
+	Failing    How = "failing" // it answers 503
+	Greedy     How = "greedy"  // clients connect, announce bodies and leave
 )
 
 // Expectation is about the steady calls of one operation that begin in a part of the fault.
@@ -128,7 +129,7 @@ func Cases(brokers int) []Case {
 	} else {
 		add("L3", Kafka, usual, goesOn(history.Item), BlackHoled, Hung, Killed)
 	}
-	add("L4", Engine, usual, goesOn(append(public, history.Observe)...), Hung, BlackHoled)
+	add("L4", Engine, usual, goesOn(append(public, history.Observe)...), Hung, BlackHoled, Failing)
 	add("L5", Provider, usual, goesOn(append(public, history.Observe, history.Webhook)...), Hung, BlackHoled)
 	add("L6", Relay, usual, goesOn(append(public, history.Observe)...), Hung, Killed)
 	add("L6", Control, usual, goesOn(public...), Hung, Killed)

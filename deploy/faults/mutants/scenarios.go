@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"storefront.internal/deploy/faults/history"
+	"storefront.internal/deploy/faults/liveness"
 	"storefront.internal/deploy/faults/recording"
 	"storefront.internal/deploy/faults/scenario"
 	"storefront.internal/shared/backoff"
@@ -46,6 +47,18 @@ func scenarios() map[string]run {
 		"requests truncated":    requestsTruncated,
 		"identical webhooks":    identicalWebhooks,
 		"custom connector":      customConnector,
+
+		"PostgreSQL hangs":          outage(liveness.Postgres, liveness.Hung),
+		"Redis hangs":               outage(liveness.Redis, liveness.Hung),
+		"engine hangs":              outage(liveness.Engine, liveness.Hung),
+		"engine fails":              outage(liveness.Engine, liveness.Failing),
+		"greedy clients":            greedyClients,
+		"engine refuses everything": engineRefuses,
+		"envelopes refused":         envelopesRefused,
+		"corrected product":         correctedProduct,
+		"signal parked":             signalParked,
+		"visitor erased":            visitorErased,
+		"buyers redacted":           buyersRedacted,
 	}
 }
 

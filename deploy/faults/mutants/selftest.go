@@ -52,7 +52,7 @@ func (o Outcome) OK() bool {
 	return o.DetectedBy() != ""
 }
 
-const scenarioTimeout = 2 * time.Minute
+const scenarioTimeout = 3 * time.Minute
 
 // Run runs all scenarios without a mutant, and then the scenario of each mutant.
 func Run(ctx context.Context, cfg Config) (all []Outcome, err error) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -136,6 +137,11 @@ func (n *Nemesis) outage(targets []*stack.Process, how liveness.How) Fault {
 	case liveness.Greedy:
 		return &background{run: (&greedyClients{edges: n.Topology.Edges,
 			target: n.Target(rand.New(rand.NewPCG(n.Seed, n.random.Uint64())))}).run} //nolint:gosec // not secret
+	case liveness.Failing: // only of the engine
+		r := response{"status": http.StatusServiceUnavailable}
+		url := targets[0].URL
+		return fault{setBehaviour(url, map[string]any{"interactions": r, "observations": r,
+			"recommendations": r}), setBehaviour(url, struct{}{})}
 	case liveness.Hung:
 		return fault{each(targets, func(_ context.Context, p *stack.Process) error { return p.Pause() }),
 			each(targets, func(_ context.Context, p *stack.Process) error { return p.Resume() })}
