@@ -8,17 +8,21 @@ package migrations
 
 import (
 	"context"
-	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5"
-	_ "github.com/jackc/pgx/v5/stdlib" // the database/sql driver that goose wants
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
+
+	"storefront.internal/shared/backoff"
 )
 
 //go:embed *.sql
@@ -33,12 +37,26 @@ const (
 	lockAttempts = 600
 )
 
-// Up runs the missing migrations. It is safe beside other migrators.
-func Up(ctx context.Context, url string) (err error) {
-	db, err := sql.Open("pgx", url)
-	if err != nil {
+// A statement that waits for a lock makes every later user of the table wait behind it. So a migration gives
+// up after lockTimeout and starts again, up to blockedAttempts times.
+const (
+	lockTimeout     = 2 * time.Second
+	blockedPause    = time.Second
+	blockedAttempts = 200
+)
+
+// Up runs the missing migrations. It is safe beside other migrators and beside traffic.
+func Up(ctx context.Context, url string) error { return up(ctx, url, files, lockTimeout) }
+
+func up(ctx context.Context, url string, files fs.FS, lockTimeout time.Duration) (err error) {
+	cfg, err := pgx.ParseConfig(url)
+	if err != nil { // the parser's error may quote parts of the URL
 		return errors.New("database URL cannot be parsed")
 	}
+	if _, set := cfg.RuntimeParams["lock_timeout"]; !set {
+		cfg.RuntimeParams["lock_timeout"] = strconv.FormatInt(lockTimeout.Milliseconds(), 10)
+	}
+	db := stdlib.OpenDB(*cfg)
 	defer func() { err = errors.Join(err, db.Close()) }()
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(lockInterval, lockAttempts))
 	if err != nil {
@@ -50,11 +68,21 @@ func Up(ctx context.Context, url string) (err error) {
 	if err != nil {
 		return fmt.Errorf("migrations: %w", err)
 	}
-	if _, err := provider.Up(ctx); err != nil {
-		return fmt.Errorf("migrate: %w", err)
+	for attempt := 1; ; attempt++ {
+		_, err := provider.Up(ctx)
+		if err == nil {
+			return nil
+		}
+		var answer *pgconn.PgError
+		blocked := errors.As(err, &answer) && answer.Code == lockNotAvailable
+		if !blocked || attempt == blockedAttempts || backoff.Sleep(ctx, blockedPause) != nil {
+			return fmt.Errorf("migrate: %w", err)
+		}
 	}
-	return nil
 }
+
+// lockNotAvailable is the SQLSTATE of a statement that waited for a lock for longer than lock_timeout.
+const lockNotAvailable = "55P03"
 
 // Querier is a pool, a connection or a transaction.
 type Querier interface {
