@@ -25,7 +25,8 @@ func NewPrivacy(pool *pgxpool.Pool) *Privacy { return &Privacy{pool: pool} }
 
 const selectPrivacyRequest = `
 SELECT q.request_id, q.connection_id, c.provider, q.kind, q.orders, q.received_at, coalesce(q.matches, 0),
-    q.approved_at IS NOT NULL, coalesce(e.topic, d.topic_hint, ''), coalesce(d.raw, '')
+    q.approved_at IS NOT NULL, coalesce(e.topic, d.topic_hint, ''), coalesce(d.raw, ''),
+    coalesce(q.progress, '{}')
 FROM control.privacy_requests q
 JOIN control.connections c ON c.connection_id = q.connection_id
 LEFT JOIN control.webhook_deliveries d ON d.delivery_id = q.request_id AND d.minted_at = $2
@@ -36,7 +37,7 @@ WHERE q.request_id = $1 AND q.completed_at IS NULL`
 func (p *Privacy) Request(ctx context.Context, id ident.WebhookEventID) (r privacy.Request, err error) {
 	err = p.pool.QueryRow(ctx, selectPrivacyRequest, id, eventMintedAt(id)).
 		Scan(&r.ID, &r.ConnectionID, &r.Provider, &r.Kind, &r.Orders, &r.ReceivedAt, &r.Matches,
-			&r.Approved, &r.Hint, &r.Body)
+			&r.Approved, &r.Hint, &r.Body, &r.Progress)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, notFound("privacy request")
 	}
@@ -130,9 +131,18 @@ func selectMatchingOrders(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, 
 	return matching, err
 }
 
+const saveProgress = `UPDATE control.privacy_requests SET progress = $2 WHERE request_id = $1`
+
+// SaveProgress implements privacy.Store.
+func (p *Privacy) SaveProgress(ctx context.Context, r *privacy.Request) error {
+	_, err := p.pool.Exec(ctx, saveProgress, r.ID, r.Progress)
+	return Translate("save progress of privacy request", err)
+}
+
+// A held request searches again when it is approved: the shop may have new orders.
 const holdRequest = `
 UPDATE control.privacy_requests
-SET matches = $2
+SET matches = $2, progress = NULL
 WHERE request_id = $1 AND completed_at IS NULL AND approved_at IS NULL`
 
 // Hold implements privacy.Store.
@@ -148,7 +158,7 @@ SET approved_at = now()
 WHERE request_id = $1 AND matches > 0 AND approved_at IS NULL AND completed_at IS NULL`
 	refuseRequest = `
 UPDATE control.privacy_requests
-SET completed_at = now()
+SET completed_at = now(), progress = NULL
 WHERE request_id = $1 AND matches > 0 AND approved_at IS NULL AND completed_at IS NULL`
 )
 
@@ -333,7 +343,7 @@ const (
 	removeWebhookBody = `
 UPDATE control.webhook_deliveries SET raw = '' WHERE delivery_id = $1 AND minted_at = $2`
 	completeRequest = `
-UPDATE control.privacy_requests SET completed_at = now()
+UPDATE control.privacy_requests SET completed_at = now(), progress = NULL
 WHERE request_id = $1 AND completed_at IS NULL AND kind = $2`
 )
 

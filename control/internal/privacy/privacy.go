@@ -41,7 +41,29 @@ type Request struct {
 	// the request is held until an operator approves or refuses it; 0 for a request that is not held.
 	Matches  int
 	Approved bool // an operator approved the held request
+
+	Progress Progress
 }
+
+// Progress is how far a request is. It is saved after each page, since a job is cut off after minutes and a
+// large shop has more to search than that.
+type Progress struct {
+	Step   Step     `json:"step"`
+	After  string   `json:"after,omitempty"`  // the last id of the step's last page
+	Orders []string `json:"orders,omitempty"` // those that match so far
+	Read   int      `json:"read,omitempty"`   // orders searched so far
+}
+
+// Step is a step of a request.
+type Step int
+
+// The steps, in their order. Stored requests have these numbers.
+const (
+	StepNamed    Step = iota // the orders that the request names; of a shop, the erasure of its visitors
+	StepOrders               // searching orders; of a shop, redacting them
+	StepWebhooks             // removing bodies of webhooks
+	StepRedact               // redacting the orders that were found
+)
 
 // Store is where requests and personal data are stored. Each method is one transaction and may be repeated.
 type Store interface {
@@ -60,6 +82,8 @@ type Store interface {
 	// RemoveWebhookBodies removes the bodies of webhooks that match, by pages, as FindOrders.
 	RemoveWebhookBodies(ctx context.Context, r *Request, m *Matcher, after ident.WebhookEventID,
 		limit int) (next ident.WebhookEventID, err error)
+	// SaveProgress saves the progress of a request.
+	SaveProgress(ctx context.Context, r *Request) error
 	// Complete completes a request and removes its own body.
 	Complete(ctx context.Context, r *Request) error
 }
@@ -147,66 +171,95 @@ func (s *Service) redactCustomer(ctx context.Context, r *Request) error {
 	if err != nil {
 		return err
 	}
-	if len(r.Orders) > 0 {
-		named := newMatcher(customer{})
-		named.addOrders(r.Orders)
-		if err := s.removeWebhookBodies(ctx, r, named); err != nil {
+	p := &r.Progress
+	if p.Step == StepNamed {
+		if err := s.redactNamed(ctx, r); err != nil {
 			return err
 		}
-		if err := s.redact(ctx, r, r.Orders); err != nil {
-			return err
-		}
+		*p = Progress{Step: StepOrders}
 	}
 	m := newMatcher(who)
 	if m.empty() {
 		return nil
 	}
-	orders, read, err := s.findOrders(ctx, r, m)
-	if err != nil {
-		return err
+	if p.Step == StepOrders {
+		if err := s.findOrders(ctx, r, m); err != nil {
+			return err
+		}
+		if !r.Approved && len(p.Orders) > max(unattendedMatches, p.Read/unattendedShare) {
+			r.Matches = len(p.Orders)
+			return s.store.Hold(ctx, r, r.Matches)
+		}
+		*p = Progress{Step: StepWebhooks, Orders: p.Orders}
 	}
-	if !r.Approved && len(orders) > max(unattendedMatches, read/unattendedShare) {
-		r.Matches = len(orders)
-		return s.store.Hold(ctx, r, r.Matches)
+	if p.Step == StepWebhooks {
+		m.addOrders(p.Orders)
+		if err := s.removeWebhookBodies(ctx, r, m); err != nil {
+			return err
+		}
+		*p = Progress{Step: StepRedact, Orders: p.Orders}
+		if err := s.store.SaveProgress(ctx, r); err != nil {
+			return err
+		}
 	}
-	m.addOrders(orders)
-	if err := s.removeWebhookBodies(ctx, r, m); err != nil {
-		return err
-	}
-	return s.redact(ctx, r, orders)
+	return s.redact(ctx, r, p.Orders)
 }
 
-// findOrders returns the connection's orders that match, and how many orders it has.
-func (s *Service) findOrders(ctx context.Context, r *Request,
-	m *Matcher) (orders []string, read int, err error) {
-	for after := ""; ; {
-		page, err := s.store.FindOrders(ctx, r.ConnectionID, m, after, ordersPageSize)
+// redactNamed redacts the orders that the request names.
+func (s *Service) redactNamed(ctx context.Context, r *Request) error {
+	if len(r.Orders) == 0 {
+		return nil
+	}
+	named := newMatcher(customer{})
+	named.addOrders(r.Orders)
+	if err := s.removeWebhookBodies(ctx, r, named); err != nil {
+		return err
+	}
+	return s.redact(ctx, r, r.Orders)
+}
+
+// findOrders adds to the progress the connection's orders that match, and how many orders it has.
+func (s *Service) findOrders(ctx context.Context, r *Request, m *Matcher) error {
+	p := &r.Progress
+	for {
+		page, err := s.store.FindOrders(ctx, r.ConnectionID, m, p.After, ordersPageSize)
 		if err != nil {
-			return nil, 0, err
+			return err
 		}
-		orders, read, after = append(orders, page.Orders...), read+page.Read, page.Next
-		if after == "" {
-			return orders, read, nil
+		p.Orders, p.Read, p.After = append(p.Orders, page.Orders...), p.Read+page.Read, page.Next
+		if p.After == "" {
+			return nil
+		}
+		if err := s.store.SaveProgress(ctx, r); err != nil {
+			return err
 		}
 	}
 }
 
 func (s *Service) redactShop(ctx context.Context, r *Request) error {
-	if err := s.store.RequestConnectionErasure(ctx, r); err != nil {
-		return err
+	p := &r.Progress
+	if p.Step == StepNamed {
+		if err := s.store.RequestConnectionErasure(ctx, r); err != nil {
+			return err
+		}
+		*p = Progress{Step: StepOrders}
 	}
-	for after := ""; ; {
-		page, err := s.store.FindOrders(ctx, r.ConnectionID, nil, after, ordersPageSize)
+	for p.Step == StepOrders {
+		page, err := s.store.FindOrders(ctx, r.ConnectionID, nil, p.After, ordersPageSize)
 		if err != nil {
 			return err
 		}
 		if err := s.redact(ctx, r, page.Orders); err != nil {
 			return err
 		}
-		if after = page.Next; after == "" {
-			return s.removeWebhookBodies(ctx, r, nil)
+		if p.After = page.Next; p.After == "" {
+			p.Step = StepWebhooks
+		}
+		if err := s.store.SaveProgress(ctx, r); err != nil {
+			return err
 		}
 	}
+	return s.removeWebhookBodies(ctx, r, nil)
 }
 
 func (s *Service) redact(ctx context.Context, r *Request, orders []string) error {
@@ -219,12 +272,16 @@ func (s *Service) redact(ctx context.Context, r *Request, orders []string) error
 }
 
 func (s *Service) removeWebhookBodies(ctx context.Context, r *Request, m *Matcher) error {
-	for after := ident.WebhookEventID(""); ; {
-		next, err := s.store.RemoveWebhookBodies(ctx, r, m, after, webhooksPageSize)
+	for {
+		next, err := s.store.RemoveWebhookBodies(ctx, r, m, ident.WebhookEventID(r.Progress.After),
+			webhooksPageSize)
 		if err != nil || next == "" {
 			return err
 		}
-		after = next
+		r.Progress.After = string(next)
+		if err := s.store.SaveProgress(ctx, r); err != nil {
+			return err
+		}
 	}
 }
 
