@@ -21,8 +21,11 @@ const (
 	// MaxQuantity caps a line.
 	MaxQuantity = 1_000_000
 	// MaxAdds bounds the adds of a line. Beyond it the oldest two become one, with the key of the later. Only
-	// a late set or remove whose key is between these two would give another result.
-	MaxAdds = 4096
+	// a late set or remove whose key is between these two would give another result. The state of a line is
+	// written with each of its signals, so the bound also limits what a hostile line costs.
+	MaxAdds = 256
+	// maxStoredAdds is the bound of earlier releases, whose lines are read and shrink with the next add.
+	maxStoredAdds = 4096
 )
 
 // Key orders signals by when the shopper acted: the instant (that of the arrival, when the shopper's clock
@@ -112,17 +115,20 @@ func (l *Line) Fold(c Change) Snapshot {
 
 func compareKey(c Change, k Key) int { return c.Key.Compare(k) }
 
-// bound merges the oldest two adds when there are too many. MaxQuantity caps a merged add, as it caps the
+// bound merges the oldest adds when there are too many. MaxQuantity caps a merged add, as it caps the
 // line.
 func (l *Line) bound() {
-	if len(l.adds) <= MaxAdds {
+	surplus := len(l.adds) - MaxAdds
+	if surplus <= 0 {
 		return
 	}
-	merged := int64(l.adds[0].Quantity) + int64(l.adds[1].Quantity)
-	kept := min(merged, MaxQuantity)
-	l.sum -= merged - kept
-	l.adds[1].Quantity = int32(kept)
-	l.adds = slices.Delete(l.adds, 0, 1)
+	for i := range surplus {
+		merged := int64(l.adds[i].Quantity) + int64(l.adds[i+1].Quantity)
+		kept := min(merged, MaxQuantity)
+		l.sum -= merged - kept
+		l.adds[i+1].Quantity = int32(kept)
+	}
+	l.adds = slices.Delete(l.adds, 0, surplus)
 }
 
 // Snapshot returns the line's quantity and revision.

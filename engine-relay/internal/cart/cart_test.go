@@ -226,3 +226,32 @@ func FuzzFold(f *testing.F) {
 	f.Add([]byte("set, and then an add that arrived before it"))
 	f.Fuzz(rapid.MakeFuzz(anyOrder))
 }
+
+func TestALineOfTheFormerBoundShrinks(t *testing.T) {
+	former := &Line{}
+	for i := range maxStoredAdds {
+		former.adds = append(former.adds, Change{Key: Key{At: int64(i), Signal: "sig_x"}, Quantity: 2})
+	}
+	line, err := ParseLine(maxStoredAdds, former.AppendState(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := line.Fold(Change{Key: Key{At: maxStoredAdds, Signal: "sig_y"}, Quantity: 1})
+	if want := (Snapshot{Quantity: 2*maxStoredAdds + 1, Revision: maxStoredAdds + 1}); got != want ||
+		len(line.adds) != MaxAdds {
+		t.Errorf("%+v with %d adds, want %+v with %d", got, len(line.adds), want, MaxAdds)
+	}
+}
+
+// TestAHostileLineStaysSmall bounds what one more signal of a line writes.
+func TestAHostileLineStaysSmall(t *testing.T) {
+	line := &Line{}
+	for i := range 10_000 {
+		at := 1_800_000_000_000_000 + int64(i)
+		line.Fold(Change{Key: Key{At: at, Signal: "sig_0123456789012345678901234567890"},
+			Quantity: 1})
+	}
+	if n := len(line.AppendState(nil)); n > 16<<10 {
+		t.Errorf("its state has %d bytes", n)
+	}
+}

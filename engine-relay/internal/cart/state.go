@@ -53,7 +53,7 @@ func ParseLine(revision int64, state []byte) (*Line, error) {
 		l.base = &base
 	}
 	n := r.uvarint()
-	if n > MaxAdds {
+	if n > maxStoredAdds {
 		return nil, ErrState
 	}
 	l.adds = make([]Change, 0, n+1)
