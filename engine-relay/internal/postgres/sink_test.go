@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"storefront.internal/engine-relay/internal/sink"
 	"storefront.internal/shared/signal"
 )
@@ -120,8 +122,19 @@ func TestSignalsThatComeBeforeTheirDecision(t *testing.T) {
 
 	after := click("after")
 	after.ItemID = "itm_2"
-	b.record(t, batchOf(after))
-	expect(t, "awaiting", b.count(t, "delivery.entries WHERE awaits IS NULL"), 1)
+	registry := prometheus.NewRegistry()
+	b.writer = sink.New(sink.Config{Store: b.store, Logger: discard(), Metrics: sink.NewMetrics(registry)})
+	b.record(t, batchOf(after, click("held2")))
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == "storefront_relay_sink_foreign_items_total" {
+			expect(t, "counted", family.GetMetric()[0].GetCounter().GetValue(), 1)
+		}
+	}
+	expect(t, "awaiting", b.count(t, "delivery.entries WHERE awaits IS NULL"), 2)
 	expect(t, "foreign", b.count(t, "relay.signals WHERE foreign_item"), 2)
 }
 

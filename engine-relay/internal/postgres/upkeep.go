@@ -3,10 +3,12 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"storefront.internal/engine-relay/internal/sink"
 	"storefront.internal/shared/pg"
 )
 
@@ -44,27 +46,46 @@ func (s *Store) count(ctx context.Context, what, sql string, args ...any) (n int
 	return n, nil
 }
 
-const backfillForeignItems = `
+const (
+	selectUnflagged = `
+SELECT DISTINCT connection_id, decision_id
+FROM relay.signals
+WHERE foreign_item IS NULL AND stored_at > now() - interval '10 minutes'`
+
+	// The keys carry the instant in their ids, and the bounds leave out the partitions without a key.
+	backfillForeignItems = `
 UPDATE relay.signals AS s
 SET foreign_item = NOT EXISTS (
     SELECT FROM json_array_elements(d.items) AS i WHERE i ->> 'item_id' = s.item_id)
-FROM relay.decisions AS d
-WHERE d.connection_id = s.connection_id AND d.decision_id = s.decision_id AND s.foreign_item IS NULL
-    AND s.stored_at > now() - interval '10 minutes'`
+FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS k (connection_id, decision_id, minted_at)
+JOIN relay.decisions AS d USING (connection_id, decision_id, minted_at)
+WHERE s.connection_id = k.connection_id AND s.decision_id = k.decision_id AND s.foreign_item IS NULL
+    AND s.stored_at > now() - interval '10 minutes' AND d.minted_at BETWEEN $4 AND $5`
+)
 
 // BackfillForeignItems implements upkeep.Store. One relay does it at a time. It never updates the same rows
 // as a sink, since it sees only committed Decisions and a sink flags signals only for Decisions of its own
 // transaction.
 func (s *Store) BackfillForeignItems(ctx context.Context) (int, error) {
 	flagged := 0
-	err := pg.InTx(ctx, s.pool, func(t pgx.Tx) error {
+	err := pg.InTx(ctx, pg.CustomPlans(s.pool), func(t pgx.Tx) error {
 		var locked bool
 		err := t.QueryRow(ctx,
 			`SELECT pg_try_advisory_xact_lock($1, $2)`, pg.LockSpace, pg.LockForeignItemsMarked).Scan(&locked)
 		if err != nil || !locked {
 			return err
 		}
-		tag, err := t.Exec(ctx, backfillForeignItems)
+		rows, _ := t.Query(ctx, selectUnflagged)
+		keys, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sink.DecisionKey])
+		if err != nil || len(keys) == 0 {
+			return err
+		}
+		n := len(keys)
+		minted := pg.Column(n, func(i int) time.Time { return mintedAt(keys[i].DecisionID) })
+		tag, err := t.Exec(ctx, backfillForeignItems,
+			pg.Column(n, func(i int) string { return string(keys[i].ConnectionID) }),
+			pg.Column(n, func(i int) string { return string(keys[i].DecisionID) }),
+			minted, slices.MinFunc(minted, time.Time.Compare), slices.MaxFunc(minted, time.Time.Compare))
 		flagged = int(tag.RowsAffected())
 		return err
 	})

@@ -15,6 +15,7 @@ import (
 type outcome struct {
 	stored, deduplicated, parked int // signals; a whole parked record counts as one
 	decisions, repeatedDecisions int
+	foreignItems                 int // stored signals whose Decision is known and lacks the item
 }
 
 // apply is the body of the transaction. It calls the methods of Tx in their order, and changes nothing
@@ -35,7 +36,7 @@ func (b *batchTx) apply(ctx context.Context, tx Tx) (outcome, error) {
 	out.stored = len(newSignals)
 	out.deduplicated = len(b.signals) - len(newSignals) + b.repeated
 	if len(newSignals) > 0 {
-		if err := save(ctx, tx, newSignals); err != nil {
+		if out.foreignItems, err = save(ctx, tx, newSignals); err != nil {
 			return out, err
 		}
 	}
@@ -45,23 +46,29 @@ func (b *batchTx) apply(ctx context.Context, tx Tx) (outcome, error) {
 	return out, b.markStored(ctx, tx)
 }
 
-// save stores signals that were new to the ledger.
-func save(ctx context.Context, tx Tx, newSignals []*pendingSignal) error {
+// save stores signals that were new to the ledger, and returns how many have a foreign item.
+func save(ctx context.Context, tx Tx, newSignals []*pendingSignal) (foreignItems int, err error) {
 	served, err := tx.Served(ctx, decisionKeys(newSignals))
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if err := tx.SaveSignals(ctx, toSignals(newSignals, served)); err != nil {
-		return err
+	signals := toSignals(newSignals, served)
+	for i := range signals {
+		if foreign := signals[i].ForeignItem; foreign != nil && *foreign {
+			foreignItems++
+		}
+	}
+	if err := tx.SaveSignals(ctx, signals); err != nil {
+		return 0, err
 	}
 	if err := tx.SaveAudits(ctx, toAudits(newSignals)); err != nil {
-		return err
+		return 0, err
 	}
 	snapshots, err := fold(ctx, tx, newSignals)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return tx.Enqueue(ctx, toDeliveries(newSignals, served, snapshots))
+	return foreignItems, tx.Enqueue(ctx, toDeliveries(newSignals, served, snapshots))
 }
 
 func (b *batchTx) saveDecisions(ctx context.Context, tx Tx, out *outcome) error {

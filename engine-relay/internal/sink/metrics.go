@@ -14,6 +14,7 @@ type Metrics struct {
 	decisions *prometheus.CounterVec
 	retries   *prometheus.CounterVec
 	probes    prometheus.Counter
+	foreign   prometheus.Counter
 	batch     prometheus.Histogram
 	seconds   prometheus.Histogram
 	delay     prometheus.Histogram
@@ -33,6 +34,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 				"transient, schema, poison, other.", "class"),
 		probes: prometheus.NewCounter(prometheus.CounterOpts{Name: "storefront_relay_sink_probes_total",
 			Help: "Transactions that were rolled back in the search for refused values."}),
+		foreign: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "storefront_relay_sink_foreign_items_total",
+			Help: "Stored signals about an item that their Decision did not serve, as far as the Decision " +
+				"was stored before: a storefront's defect, or made-up signals. They are stored with " +
+				"foreign_item, so that they can be left out of what is learned from a Decision."}),
 		batch: histogram("batch_size", "Signals and Decisions per committed transaction.",
 			1, 5, 10, 50, 100, 500, 1000, 2000, 5000, 10000),
 		seconds: histogram("seconds", "Time of a committed transaction, from BEGIN to the answer to COMMIT.",
@@ -41,7 +47,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			"Time from a signal's arrival at the edge, by the edge's clock, to the commit that stores it.",
 			.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600),
 	}
-	reg.MustRegister(m.signals, m.decisions, m.retries, m.probes, m.batch, m.seconds, m.delay)
+	reg.MustRegister(m.signals, m.decisions, m.retries, m.probes, m.foreign, m.batch, m.seconds, m.delay)
 	for _, result := range []string{"stored", "deduplicated", "parked"} {
 		m.signals.WithLabelValues(result)
 	}
@@ -69,6 +75,7 @@ func (m *Metrics) committed(b batchTx, out outcome, took time.Duration) {
 	m.signals.WithLabelValues("stored").Add(float64(out.stored))
 	m.signals.WithLabelValues("deduplicated").Add(float64(out.deduplicated))
 	m.signals.WithLabelValues("parked").Add(float64(out.parked))
+	m.foreign.Add(float64(out.foreignItems))
 	m.decisions.WithLabelValues("stored").Add(float64(out.decisions))
 	m.decisions.WithLabelValues("deduplicated").Add(float64(out.repeatedDecisions))
 	m.batch.Observe(float64(len(b.signals) + len(b.decisions) + b.repeated))
