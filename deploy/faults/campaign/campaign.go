@@ -67,8 +67,9 @@ type run struct {
 
 // Run makes a run and returns its report. An error means that nothing could be checked.
 func Run(ctx context.Context, cfg Config) (_ *report.Report, err error) {
-	r := &run{Config: cfg, unparked: map[string]bool{}, out: &report.Report{Seed: cfg.Seed, Begun: time.Now().UTC(), Asked: cfg.Length,
-		Kinds: cfg.Kinds, RedisFaults: cfg.Redis, Brokers: cfg.Brokers}}
+	r := &run{Config: cfg, unparked: map[string]bool{}}
+	r.out = &report.Report{Seed: cfg.Seed, Begun: time.Now().UTC(), Asked: cfg.Length,
+		Kinds: cfg.Kinds, RedisFaults: cfg.Redis, Brokers: cfg.Brokers}
 	path := filepath.Join(cfg.Dir, "history.jsonl")
 	file, err := os.Create(path)
 	if err != nil {
@@ -168,8 +169,8 @@ func (r *run) runEpisodes(ctx context.Context) {
 	}
 }
 
-// runEpisode injects one to four faults. Mostly it measures the recovery; in other cases, the next faults meet
-// processes that are still recovering.
+// runEpisode injects one to four faults. Mostly it measures the recovery; in other cases, the next faults
+// meet processes that are still recovering.
 func (r *run) runEpisode(ctx context.Context, n int) {
 	r.nemesis.Episode(ctx)
 	if ctx.Err() == nil && (n%4 != 0 || (n+1)%3 == 0) {
@@ -257,7 +258,8 @@ func (r *run) check(ctx context.Context, path string, drain time.Duration) error
 	}
 	r.out.Findings, r.out.Figures = check.Run(h, state,
 		check.Options{RedisFaults: r.Redis, DrainLimit: limit,
-			Start: r.recorder.Start(), InFlight: topology.InFlight, Goroutines: r.idleGoroutines, Replayed: r.out.Replayed})
+			Start: r.recorder.Start(), InFlight: topology.InFlight, Goroutines: r.idleGoroutines,
+			Replayed: r.out.Replayed})
 	r.out.Faults, r.out.Injected, r.out.Unhealed = len(h.Faults), r.nemesis.Counts(), r.nemesis.Failed()
 	r.out.Recovery = check.NewPercentiles(r.recovery)
 	for _, p := range r.topology.Processes() {

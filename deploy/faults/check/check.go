@@ -47,8 +47,8 @@ func Invariants() []Invariant {
 		{"L5", "while a provider is down, everything that does not fetch from it goes on, webhooks included"},
 		{"L6", "while the relays, control or one edge are down, the edges or the other edge go on"},
 		{"L7", "soon after a dependency is back, each edge accepts signals and the engine gets them"},
-		{"L8", "nothing is stuck for ever: dead letters, quarantined observations, parked records, erasures, " +
-			"redactions and jobs are all completed in the end"},
+		{"L8", "nothing is stuck for ever: dead letters, quarantined observations, parked records, " +
+			"erasures, redactions and jobs are all completed in the end"},
 		{"L9", "clients that connect, announce bodies and leave cost the others nothing"},
 		{"L10", "an engine that refuses everything for a while dead-letters few deliveries"},
 		{"H9", "PostgreSQL never has to resolve a deadlock"},

@@ -109,7 +109,8 @@ func TestCasesHaveProperties(t *testing.T) {
 	}
 	for _, brokers := range []int{1, 3} {
 		for _, c := range liveness.Cases(brokers) {
-			if found, ok := liveness.Find(c.Name()); !ok || found.Property != c.Property || !known[c.Property] {
+			found, ok := liveness.Find(c.Name())
+			if !ok || found.Property != c.Property || !known[c.Property] {
 				t.Errorf("%s: %+v", c.Name(), found)
 			}
 		}

@@ -37,8 +37,8 @@ func Goroutines(ctx context.Context, t Targets) (map[string]float64, error) {
 	return all, nil
 }
 
-// Cold reports whether a process lacks claims that Redis has lost. A process that does not answer is not asked
-// again.
+// Cold reports whether a process lacks claims that Redis has lost. A process that does not answer is not
+// asked again.
 func Cold(ctx context.Context, t Targets) bool {
 	for _, address := range t.Admin {
 		samples, err := scrape(ctx, "http://"+address+"/metrics")

@@ -9,8 +9,8 @@ import (
 // Stuck is work that waits for an operator, a client or a process.
 type Stuck struct{ What, Connection, ID, Detail string }
 
-// selectStuck selects all that waits, except for data requests, which an operator answers to the merchant, and
-// for periodic jobs.
+// selectStuck selects all that waits, except for data requests, which an operator answers to the merchant,
+// and for periodic jobs.
 const selectStuck = `
 SELECT 'an erasure is not completed', connection_id, subject, '' FROM relay.erasures
 	WHERE completed_at IS NULL

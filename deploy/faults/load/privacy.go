@@ -50,7 +50,8 @@ func (l *Load) redactBuyers(ctx context.Context, c recording.Client, random *ran
 		}
 		body := RedactionBody(l.ShopID, order, "buyer-"+order+"@mail.example")
 		retry(ctx, random, forever, func() bool {
-			return recording.Final(c.RequestRedaction(ctx, l.merchant.id, l.merchant.endpoint, order, "", body))
+			return recording.Final(c.RequestRedaction(ctx, l.merchant.id, l.merchant.endpoint, order, "",
+				body))
 		})
 	}
 }

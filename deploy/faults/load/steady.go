@@ -89,5 +89,6 @@ func (l *Load) steadyObserve(ctx context.Context, client recording.Client, n int
 
 func (l *Load) steadyWebhook(ctx context.Context, c recording.Client, _ int, random *rand.Rand) {
 	id := fmt.Sprint(catalogue.FirstProduct + random.IntN(l.Products))
-	c.DeliverWebhook(ctx, l.merchant.id, l.merchant.endpoint, id, WebhookBody(l.ShopID, "product/updated", id))
+	c.DeliverWebhook(ctx, l.merchant.id, l.merchant.endpoint, id,
+		WebhookBody(l.ShopID, "product/updated", id))
 }

@@ -91,7 +91,8 @@ func envelopesRefused(ctx context.Context, s *scenario.Env) error {
 		return err
 	}
 	err = s.Fault("N12", `the engine answers {"observations":{"status":422}}`, func() error {
-		err := behave(map[string]any{"observations": map[string]int{"status": http.StatusUnprocessableEntity}})
+		refusal := map[string]int{"status": http.StatusUnprocessableEntity}
+		err := behave(map[string]any{"observations": refusal})
 		for i := range 3 {
 			_, e := s.Connection.Observe(ctx, fmt.Sprintf("refused-%d", i), 1, `{"n":1}`)
 			err = errors.Join(err, e)

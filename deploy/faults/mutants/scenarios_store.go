@@ -43,8 +43,8 @@ func relayKilled(ctx context.Context, s *scenario.Env) error {
 	return errors.Join(err, s.Relays[1].Start(ctx))
 }
 
-// rejectRows creates a trigger that rejects some rows of a connection with an error code: 53100 is a full disk,
-// 22023 an invalid value. Like acceptRows it locks the
+// rejectRows creates a trigger that rejects some rows of a connection with an error code: 53100 is a full
+// disk, 22023 an invalid value. Like acceptRows it locks the
 // parent table first, as the sink does: otherwise the scenario itself would cause a deadlock.
 const rejectRows = `
 CREATE OR REPLACE FUNCTION relay.reject() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -38,8 +38,8 @@ func (n *Nemesis) cases() []liveness.Case {
 	return all
 }
 
-// nextCase returns the next case of a shuffled deck. In the first deck those of PostgreSQL come first: as long
-// as no fault has cost Redis its memory, recording must go on in them.
+// nextCase returns the next case of a shuffled deck. In the first deck those of PostgreSQL come first: as
+// long as no fault has cost Redis its memory, recording must go on in them.
 func (n *Nemesis) nextCase() liveness.Case {
 	if len(n.deck) == 0 {
 		n.deck = n.cases()
@@ -64,7 +64,8 @@ func rank(c liveness.Case) int {
 }
 
 // Single takes the next dependency down while nothing else is disturbed.
-func (n *Nemesis) Single(ctx context.Context, cold func(context.Context) bool, recovery func(context.Context)) {
+func (n *Nemesis) Single(ctx context.Context, cold func(context.Context) bool,
+	recovery func(context.Context)) {
 	n.Outage(ctx, n.nextCase(), cold, recovery)
 }
 
@@ -135,8 +136,8 @@ func (n *Nemesis) outage(targets []*stack.Process, how liveness.How) Fault {
 	}
 	switch how {
 	case liveness.Greedy:
-		return &background{run: (&greedyClients{edges: n.Topology.Edges,
-			target: n.Target(rand.New(rand.NewPCG(n.Seed, n.random.Uint64())))}).run} //nolint:gosec // not secret
+		random := rand.New(rand.NewPCG(n.Seed, n.random.Uint64())) //nolint:gosec // not secret
+		return &background{run: (&greedyClients{edges: n.Topology.Edges, target: n.Target(random)}).run}
 	case liveness.Failing: // only of the engine
 		r := response{"status": http.StatusServiceUnavailable}
 		url := targets[0].URL

@@ -149,8 +149,8 @@ func (r *Report) faults(p *printer) {
 
 func (r *Report) goodput(p *printer) {
 	p.print("## What goes on while one dependency is down\n")
-	p.print("Shares of the calls at a fixed rate that succeed within %s. A floor is a share of what succeeded "+
-		"before. This machine stalled for %s in all.\n", liveness.Timely,
+	p.print("Shares of the calls at a fixed rate that succeed within %s. A floor is a share of what "+
+		"succeeded before. This machine stalled for %s in all.\n", liveness.Timely,
 		r.Figures.Stalled.Round(time.Millisecond))
 	var rows [][]any
 	for _, g := range r.Figures.Goodput {

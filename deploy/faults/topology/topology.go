@@ -1,6 +1,6 @@
 // Package topology is the deployment of a fault run: PostgreSQL, Redis, one or three brokers, two edges, two
-// relays, control, the demo engine and the fake provider, with a link between each two of them. PostgreSQL and Kafka
-// can get small disks of their own, which can be filled.
+// relays, control, the demo engine and the fake provider, with a link between each two of them. PostgreSQL
+// and Kafka can get small disks of their own, which can be filled.
 package topology
 
 import (

@@ -297,7 +297,8 @@ func TestSeedsReproduce(t *testing.T) {
 			first, _ := play(t, seed, flaky, noBug)
 			again, _ := play(t, seed, flaky, noBug)
 			if !reflect.DeepEqual(first, again) {
-				t.Fatalf("seed %d, flaky %v: the second time is another history:\n%+v\n%+v", seed, flaky, first, again)
+				t.Fatalf("seed %d, flaky %v: the second time is another history:\n%+v\n%+v", seed, flaky,
+					first, again)
 			}
 		}
 	}
