@@ -28,6 +28,7 @@ type Store interface {
 	Compact(ctx context.Context) (deliveries.Compacted, error)
 	RefreshLaneHeads(ctx context.Context) (more bool, err error)
 	ViewOf(ctx context.Context, k deliveries.Kind) (deliveries.View, error)
+	CountLanes(ctx context.Context, k deliveries.Kind) (map[string]int64, error)
 }
 
 // Config wires a Worker. Zero durations and counts get the defaults named here.

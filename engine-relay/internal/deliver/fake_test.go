@@ -96,6 +96,10 @@ func (f *fakeStore) Compact(context.Context) (deliveries.Compacted, error) {
 	f.woken = 0
 	return deliveries.Compacted{Woken: n}, nil
 }
+func (f *fakeStore) CountLanes(context.Context, deliveries.Kind) (map[string]int64, error) {
+	return map[string]int64{}, nil
+}
+
 func (f *fakeStore) ViewOf(context.Context, deliveries.Kind) (deliveries.View, error) {
 	return deliveries.View{}, nil
 }

@@ -19,11 +19,17 @@ const viewTTL = time.Second
 type queueCollector struct {
 	w *Worker
 
-	pending, oldest, unconfirmed, dead, state, blocked, breaker, massRefusal, up *prometheus.Desc
+	pending, oldest, unconfirmed, dead, lanes, state, blocked, breaker, massRefusal, up *prometheus.Desc
 
 	mu    sync.Mutex
 	read  time.Time
-	views map[deliveries.Kind]deliveries.View
+	views map[deliveries.Kind]queueReading
+}
+
+// queueReading is what one kind has in the queue.
+type queueReading struct {
+	deliveries.View
+	lanes map[string]int64 // by state
 }
 
 func newQueueCollector(w *Worker) *queueCollector {
@@ -39,6 +45,11 @@ func newQueueCollector(w *Worker) *queueCollector {
 		unconfirmed: desc("unconfirmed_creations", "Deliveries that were sent and got no answer.", "kind"),
 		dead: desc("dead_last_24h", "Deliveries that were dead-lettered in the last 24 hours.",
 			"kind"),
+		lanes: desc("lanes",
+			"Lanes that hold deliveries, by what they wait for: leased (a relay sends them now), retry (retry "+
+				"lanes: the engine refused their deliveries before, each waits for its next attempt), resting "+
+				"(the engine asked to wait, or a request failed), ready (for a relay, or for the Decision of "+
+				"their first deliveries).", "kind", "state"),
 		state: desc("worker_state", "1 for the state of the delivery worker.", "state"),
 		blocked: desc("blocked_since_timestamp_seconds",
 			"Unix time at which the engine refused the credential; 0 while the worker is not blocked."),
@@ -54,7 +65,7 @@ func newQueueCollector(w *Worker) *queueCollector {
 // Describe implements prometheus.Collector.
 func (g *queueCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		g.pending, g.oldest, g.unconfirmed, g.dead, g.state, g.blocked, g.breaker, g.massRefusal, g.up,
+		g.pending, g.oldest, g.unconfirmed, g.dead, g.lanes, g.state, g.blocked, g.breaker, g.massRefusal, g.up,
 	} {
 		ch <- d
 	}
@@ -76,6 +87,9 @@ func (g *queueCollector) Collect(ch chan<- prometheus.Metric) {
 		gauge(g.oldest, float64(v.Total.OldestPendingSeconds), k.String())
 		gauge(g.unconfirmed, float64(v.Total.UnconfirmedCreations), k.String())
 		gauge(g.dead, float64(v.Total.DeadLast24h), k.String())
+		for _, state := range deliveries.LaneStates() {
+			gauge(g.lanes, float64(v.lanes[state]), k.String(), state)
+		}
 	}
 	if v, ok := views[deliveries.Interaction]; ok {
 		states := []deliveries.WorkerState{deliveries.Running, deliveries.Blocked, deliveries.Disabled}
@@ -91,7 +105,7 @@ func (g *queueCollector) Collect(ch chan<- prometheus.Metric) {
 }
 
 // currentViews returns a reading that is at most viewTTL old, or nil.
-func (g *queueCollector) currentViews() map[deliveries.Kind]deliveries.View {
+func (g *queueCollector) currentViews() map[deliveries.Kind]queueReading {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.views != nil && time.Since(g.read) < viewTTL {
@@ -100,14 +114,18 @@ func (g *queueCollector) currentViews() map[deliveries.Kind]deliveries.View {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout/2)
 	defer cancel()
 	g.views = nil
-	views := make(map[deliveries.Kind]deliveries.View)
+	views := make(map[deliveries.Kind]queueReading)
 	for _, k := range kinds() {
 		v, err := g.w.cfg.Store.ViewOf(ctx, k)
+		var lanes map[string]int64
+		if err == nil {
+			lanes, err = g.w.cfg.Store.CountLanes(ctx, k)
+		}
 		if err != nil {
 			g.w.log.Error("the queue could not be read for the metrics", "error", err)
 			return nil
 		}
-		views[k] = v
+		views[k] = queueReading{v, lanes}
 	}
 	g.views, g.read = views, time.Now()
 	return views
