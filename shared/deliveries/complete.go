@@ -1,6 +1,7 @@
 package deliveries
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,52 +13,62 @@ import (
 	"storefront.internal/shared/pg"
 )
 
-// lockLease finds nothing when the lease is already completed, so a completion whose COMMIT had no answer can
-// be repeated.
-const lockLease = `
-SELECT lane
-FROM delivery.lanes
-WHERE connection_id = $1 AND kind = $2 AND lane = $3 AND fence = $4 AND leased_by IS NOT NULL
-FOR UPDATE`
+// lockLeases does not find a lease that is already completed, so a completion whose COMMIT had no answer can
+// be repeated. The lanes are given and locked in the order of their keys, as every transaction does that
+// waits for several.
+const lockLeases = `
+SELECT o.n
+FROM unnest($1::text[], $2::smallint[], $3::smallint[], $4::bigint[])
+    WITH ORDINALITY AS o (connection_id, kind, lane, fence, n)
+JOIN delivery.lanes l ON l.connection_id = o.connection_id AND l.kind = o.kind AND l.lane = o.lane
+WHERE l.fence = o.fence AND l.leased_by IS NOT NULL
+ORDER BY o.n
+FOR UPDATE OF l`
 
 const deleteDelivered = `
-DELETE FROM delivery.entries
-WHERE connection_id = $1 AND kind = $2 AND lane = $3 AND seq ` + seqRange + ` AND seq = ANY ($4)`
+DELETE FROM delivery.entries e
+USING unnest($1::text[], $2::smallint[], $3::smallint[], $4::bigint[]) AS o (connection_id, kind, lane, seq)
+WHERE e.connection_id = o.connection_id AND e.kind = o.kind AND e.lane = o.lane AND e.seq = o.seq`
 
-// Complete ends a lease by the outcomes of its entries. It changes nothing and returns ErrLeaseLost when the
-// lane has another lease since.
-func (s *Store) Complete(ctx context.Context, l *Lease, c Completion) (Completed, error) {
-	var done Completed
-	err := s.withQueuePlanner(ctx, func(tx pgx.Tx) error {
-		t := newCompletionTx(l, c)
-		if err := t.begin(ctx, tx); err != nil {
-			return err
-		}
-		if len(t.notDelivered) > 0 {
-			if err := t.deadLetter(ctx, tx); err != nil {
-				return err
-			}
-			if err := t.scheduleRetries(ctx, tx); err != nil {
-				return err
-			}
-		}
-		dead := len(t.deadLettered)
-		done = Completed{Delivered: len(t.delivered), DeadLettered: dead, Failed: len(t.notDelivered) - dead}
-		return t.finish(ctx, tx)
-	})
-	if err != nil {
-		if !errors.Is(err, ErrLeaseLost) {
-			err = fmt.Errorf("complete a lease: %w", err)
-		}
-		return Completed{}, err
+// errLost ends the transaction of a completion when leases in it are lost.
+var errLost = errors.New("leases were lost")
+
+// Complete ends leases by the outcomes of their entries, in one transaction. It changes nothing of a lane
+// that has another lease since.
+func (s *Store) Complete(ctx context.Context, c Completion) (Completed, error) {
+	lanes := make([]*laneCompletion, len(c.Lanes))
+	for i := range c.Lanes {
+		lanes[i] = newLaneCompletion(c.Lanes[i])
 	}
-	return done, nil
+	slices.SortFunc(lanes, func(a, b *laneCompletion) int {
+		return cmp.Or(cmp.Compare(a.lease.ConnectionID, b.lease.ConnectionID),
+			cmp.Compare(a.lease.Kind, b.lease.Kind), cmp.Compare(a.lease.Lane, b.lease.Lane))
+	})
+	var lost []*Lease
+	for len(lanes) > 0 {
+		t := &completionTx{request: c, lanes: lanes}
+		err := s.withQueuePlanner(ctx, func(tx pgx.Tx) error { return t.run(ctx, tx) })
+		if errors.Is(err, errLost) {
+			lost = append(lost, t.lost...)
+			lanes = slices.DeleteFunc(lanes, func(l *laneCompletion) bool {
+				return slices.Contains(lost, l.lease)
+			})
+			continue
+		}
+		if err != nil {
+			return Completed{}, fmt.Errorf("complete leases: %w", err)
+		}
+		done := t.counts()
+		done.Lost = lost
+		return done, nil
+	}
+	return Completed{Lost: lost}, nil
 }
 
-// completionTx is the transaction of a completion.
-type completionTx struct {
+// laneCompletion is the completion of one lane.
+type laneCompletion struct {
 	lease            *Lease
-	request          Completion
+	delay            time.Duration
 	wasUnconfirmed   map[int64]bool // before this lease
 	delivered        []int64
 	notDelivered     []Outcome
@@ -67,48 +78,98 @@ type completionTx struct {
 	newlyUnconfirmed []int64
 }
 
-func newCompletionTx(l *Lease, c Completion) *completionTx {
-	t := &completionTx{lease: l, request: c, wasUnconfirmed: make(map[int64]bool), delivered: []int64{}}
-	for _, e := range l.Entries {
+func newLaneCompletion(c LaneCompletion) *laneCompletion {
+	l := &laneCompletion{lease: c.Lease, delay: c.Delay, wasUnconfirmed: make(map[int64]bool)}
+	for _, e := range c.Lease.Entries {
 		if e.Unconfirmed {
-			t.wasUnconfirmed[e.Seq] = true
+			l.wasUnconfirmed[e.Seq] = true
 		}
 	}
 	for _, o := range c.Outcomes {
 		if o.Status == Delivered {
-			t.delivered = append(t.delivered, o.Seq)
+			l.delivered = append(l.delivered, o.Seq)
 		} else {
-			t.notDelivered = append(t.notDelivered, o)
+			l.notDelivered = append(l.notDelivered, o)
 		}
 	}
-	return t
+	return l
 }
 
-// begin locks the lane under the lease's fence and deletes what was delivered.
-func (t *completionTx) begin(ctx context.Context, tx pgx.Tx) error {
-	l := t.lease
-	b := &pgx.Batch{}
-	b.Queue(lockLease, l.ConnectionID, int16(l.Kind), l.Lane, l.Fence)
-	if len(t.delivered) > 0 {
-		b.Queue(deleteDelivered, l.ConnectionID, int16(l.Kind), l.Lane, t.delivered)
-	}
-	results := tx.SendBatch(ctx, b)
-	defer func() { _ = results.Close() }()
-	var number int16
-	if err := results.QueryRow().Scan(&number); err != nil {
-		if errors.Is(err, pgx.ErrNoRows) {
-			return ErrLeaseLost
-		}
+// completionTx is the transaction of a completion.
+type completionTx struct {
+	request Completion
+	lanes   []*laneCompletion // in the order of their keys
+	lost    []*Lease
+}
+
+func (t *completionTx) run(ctx context.Context, tx pgx.Tx) error {
+	if err := t.begin(ctx, tx); err != nil {
 		return err
 	}
+	if failed := slices.DeleteFunc(slices.Clone(t.lanes), func(l *laneCompletion) bool {
+		return len(l.notDelivered) == 0
+	}); len(failed) > 0 {
+		if err := t.deadLetter(ctx, tx, failed); err != nil {
+			return err
+		}
+		if err := t.scheduleRetries(ctx, tx, failed); err != nil {
+			return err
+		}
+	}
+	return t.finish(ctx, tx)
+}
+
+// begin locks the lanes under the fences of the leases and deletes what was delivered.
+func (t *completionTx) begin(ctx context.Context, tx pgx.Tx) error {
+	var keys laneKeys
+	for _, l := range t.lanes {
+		keys.add(l.lease)
+	}
+	b := &pgx.Batch{}
+	b.Queue(lockLeases, keys.connections, keys.kinds, keys.lanes,
+		column(t.lanes, func(l *laneCompletion) int64 { return l.lease.Fence }))
+	queueDelete(b, t.lanes)
+	results := tx.SendBatch(ctx, b)
+	defer func() { _ = results.Close() }()
+	rows, err := results.Query()
+	if err != nil {
+		return err
+	}
+	held, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return err
+	}
+	for i, l := range t.lanes {
+		if !slices.Contains(held, int64(i+1)) {
+			t.lost = append(t.lost, l.lease)
+		}
+	}
+	if len(t.lost) > 0 {
+		return errLost // with what was deleted
+	}
 	return results.Close()
+}
+
+func queueDelete(b *pgx.Batch, lanes []*laneCompletion) {
+	var keys laneKeys
+	var seqs []int64
+	for _, l := range lanes {
+		for _, seq := range l.delivered {
+			keys.add(l.lease)
+			seqs = append(seqs, seq)
+		}
+	}
+	if len(seqs) > 0 {
+		b.Queue(deleteDelivered, keys.connections, keys.kinds, keys.lanes, seqs)
+	}
 }
 
 const deadLetterSQL = `
 WITH gone AS (
     DELETE FROM delivery.entries e
-    USING unnest($4::bigint[], $5::boolean[], $6::text[]) AS o (seq, died, reason)
-    WHERE e.connection_id = $1 AND e.kind = $2 AND e.lane = $3 AND e.seq ` + seqRange + ` AND e.seq = o.seq
+    USING unnest($1::text[], $2::smallint[], $3::smallint[], $4::bigint[], $5::boolean[], $6::text[])
+        AS o (connection_id, kind, lane, seq, died, reason)
+    WHERE e.connection_id = o.connection_id AND e.kind = o.kind AND e.lane = o.lane AND e.seq = o.seq
       AND (o.died OR (e.attempts + 1 >= $7 AND e.failed_since <= delivery.running_now() - $8::interval))
     RETURNING e.connection_id, e.kind, e.lane, e.seq, e.id, e.body, e.created_at, e.attempts,
               CASE WHEN o.died THEN o.reason ELSE 'given_up: ' || o.reason END AS reason
@@ -117,28 +178,46 @@ WITH gone AS (
         reason)
     SELECT connection_id, kind, id, lane % 8, body, created_at, now(), attempts + 1, left(reason, 256)
     FROM gone
+    ORDER BY connection_id, kind, id
     ON CONFLICT (connection_id, kind, id) DO UPDATE
     SET lane = excluded.lane, body = excluded.body, died_at = excluded.died_at, attempts = excluded.attempts,
         reason = excluded.reason
 )
-SELECT seq FROM gone`
+SELECT connection_id, kind, lane, seq FROM gone`
 
 // maxReason is how many characters of a reason are stored.
 const maxReason = 240
 
 // deadLetter moves to the dead letters what the engine will never accept, and what has failed for the last
 // time.
-func (t *completionTx) deadLetter(ctx context.Context, tx pgx.Tx) error {
-	l, n := t.lease, len(t.notDelivered)
-	rows, err := tx.Query(ctx, deadLetterSQL, l.ConnectionID, int16(l.Kind), l.Lane,
-		pg.Column(n, func(i int) int64 { return t.notDelivered[i].Seq }),
-		pg.Column(n, func(i int) bool { return t.notDelivered[i].Status == DeadLettered }),
-		pg.Column(n, func(i int) string { return pg.SafeText(t.notDelivered[i].Reason, maxReason) }),
+func (t *completionTx) deadLetter(ctx context.Context, tx pgx.Tx, failed []*laneCompletion) error {
+	var keys laneKeys
+	var outcomes []Outcome
+	for _, l := range failed {
+		for _, o := range l.notDelivered {
+			keys.add(l.lease)
+			outcomes = append(outcomes, o)
+		}
+	}
+	rows, err := tx.Query(ctx, deadLetterSQL, keys.connections, keys.kinds, keys.lanes,
+		column(outcomes, func(o Outcome) int64 { return o.Seq }),
+		column(outcomes, func(o Outcome) bool { return o.Status == DeadLettered }),
+		column(outcomes, func(o Outcome) string { return pg.SafeText(o.Reason, maxReason) }),
 		t.request.DeadAttempts, micros(t.request.DeadAfter))
 	if err != nil {
 		return err
 	}
-	t.deadLettered, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+	var connection string
+	var kind, number int16
+	var seq int64
+	_, err = pgx.ForEachRow(rows, []any{&connection, &kind, &number, &seq}, func() error {
+		i := slices.IndexFunc(failed, func(l *laneCompletion) bool {
+			return string(l.lease.ConnectionID) == connection && int16(l.lease.Kind) == kind &&
+				l.lease.Lane == number
+		})
+		failed[i].deadLettered = append(failed[i].deadLettered, seq)
+		return nil
+	})
 	return err
 }
 
@@ -148,89 +227,153 @@ SET attempts = e.attempts + 1,
     failed_since = coalesce(e.failed_since, delivery.running_now()),
     lane = CASE WHEN o.isolate AND e.lane < 8 THEN e.lane + 8 ELSE e.lane END,
     not_before = CASE WHEN o.isolate OR e.lane >= 8 THEN now() + o.retry_in END
-FROM unnest($4::bigint[], $5::boolean[], $6::interval[]) AS o (seq, isolate, retry_in)
-WHERE e.connection_id = $1 AND e.kind = $2 AND e.lane = $3 AND e.seq ` + seqRange + ` AND e.seq = o.seq`
+FROM unnest($1::text[], $2::smallint[], $3::smallint[], $4::bigint[], $5::boolean[], $6::interval[])
+    AS o (connection_id, kind, lane, seq, isolate, retry_in)
+WHERE e.connection_id = o.connection_id AND e.kind = o.kind AND e.lane = o.lane AND e.seq = o.seq`
 
-const wakeRetryLane = `
+// wakeRetryLanes comes after the locks of the lanes: only the holder of lane n waits for lane n + 8, and the
+// holder of a retry lane waits for no lane of another connection. So there is no deadlock.
+const wakeRetryLanes = `
 INSERT INTO delivery.lanes AS l (connection_id, kind, lane, ready, not_before, unconfirmed)
-VALUES ($1, $2, $3::smallint + 8, true, now() + $4::interval, $5)
+SELECT o.connection_id, o.kind, o.lane + 8, true, now() + o.retry_in, o.unconfirmed::bigint[]
+FROM unnest($1::text[], $2::smallint[], $3::smallint[], $4::interval[], $5::text[])
+    AS o (connection_id, kind, lane, retry_in, unconfirmed)
+ORDER BY o.connection_id, o.kind, o.lane
 ON CONFLICT (connection_id, kind, lane) DO UPDATE
 SET ready = true, not_before = least(l.not_before, excluded.not_before),
     unconfirmed = l.unconfirmed || excluded.unconfirmed, oldest_at = '-infinity'`
 
-// scheduleRetries counts the failures of what is not dead-lettered, and moves to the retry lane what the
+// scheduleRetries counts the failures of what is not dead-lettered, and moves to the retry lanes what the
 // worker isolates.
-func (t *completionTx) scheduleRetries(ctx context.Context, tx pgx.Tx) error {
-	l := t.lease
-	var seqs []int64
-	var isolate []bool
+func (t *completionTx) scheduleRetries(ctx context.Context, tx pgx.Tx, failed []*laneCompletion) error {
+	var keys, woken laneKeys
+	var retries []Outcome
 	var retryIn []time.Duration
-	unconfirmed := []int64{} // of the isolated
-	for _, o := range t.notDelivered {
-		if slices.Contains(t.deadLettered, o.Seq) {
-			continue
+	var unconfirmed []string
+	for _, l := range failed {
+		for _, o := range l.retries() {
+			keys.add(l.lease)
+			retries = append(retries, o)
 		}
-		seqs, isolate = append(seqs, o.Seq), append(isolate, o.Isolate)
-		retryIn = append(retryIn, micros(o.RetryIn))
-		if o.Unconfirmed && !t.wasUnconfirmed[o.Seq] {
-			t.newlyUnconfirmed = append(t.newlyUnconfirmed, o.Seq)
-		}
-		if o.Isolate && !l.Isolated {
-			t.isolated = append(t.isolated, o.Seq)
-			if o.Unconfirmed || t.wasUnconfirmed[o.Seq] {
-				unconfirmed = append(unconfirmed, o.Seq)
-			}
-			if t.firstRetryIn == 0 || o.RetryIn < t.firstRetryIn {
-				t.firstRetryIn = o.RetryIn
-			}
+		if len(l.isolated) > 0 {
+			woken.add(l.lease)
+			retryIn = append(retryIn, micros(l.firstRetryIn))
+			unconfirmed = append(unconfirmed, arrayOf(l.isolatedUnconfirmed()))
 		}
 	}
+	if len(retries) == 0 {
+		return nil
+	}
 	b := &pgx.Batch{}
-	b.Queue(scheduleRetriesSQL, l.ConnectionID, int16(l.Kind), l.Lane, seqs, isolate, retryIn)
-	if len(t.isolated) > 0 {
-		b.Queue(wakeRetryLane, l.ConnectionID, int16(l.Kind), l.Lane, micros(t.firstRetryIn), unconfirmed)
+	b.Queue(scheduleRetriesSQL, keys.connections, keys.kinds, keys.lanes,
+		column(retries, func(o Outcome) int64 { return o.Seq }),
+		column(retries, func(o Outcome) bool { return o.Isolate }),
+		column(retries, func(o Outcome) time.Duration { return micros(o.RetryIn) }))
+	if len(retryIn) > 0 {
+		b.Queue(wakeRetryLanes, woken.connections, woken.kinds, woken.lanes, retryIn, unconfirmed)
 	}
 	return tx.SendBatch(ctx, b).Close()
 }
 
-// releaseLane runs after the lane is locked, so Compact will wake the lane for entries that it does not see.
-// It looks for the first entry from $7 on before it looks from the start: rows that were deleted before $7
-// remain in the index until they are vacuumed.
-const releaseLane = `
+// retries returns the outcomes of what is not dead-lettered, and notes what becomes unconfirmed and what
+// moves to the retry lane.
+func (l *laneCompletion) retries() (retries []Outcome) {
+	for _, o := range l.notDelivered {
+		if slices.Contains(l.deadLettered, o.Seq) {
+			continue
+		}
+		retries = append(retries, o)
+		if o.Unconfirmed && !l.wasUnconfirmed[o.Seq] {
+			l.newlyUnconfirmed = append(l.newlyUnconfirmed, o.Seq)
+		}
+		if o.Isolate && !l.lease.Isolated {
+			l.isolated = append(l.isolated, o.Seq)
+			if l.firstRetryIn == 0 || o.RetryIn < l.firstRetryIn {
+				l.firstRetryIn = o.RetryIn
+			}
+		}
+	}
+	return retries
+}
+
+func (l *laneCompletion) isolatedUnconfirmed() (seqs []int64) {
+	for _, seq := range l.isolated {
+		if l.wasUnconfirmed[seq] || slices.Contains(l.newlyUnconfirmed, seq) {
+			seqs = append(seqs, seq)
+		}
+	}
+	return seqs
+}
+
+// releaseLanes runs after the lanes are locked, so Compact will wake a lane for entries that it does not see.
+// It looks for the first entry from resume on before it looks from the start: rows that were deleted before
+// that remain in the index until they are vacuumed.
+const releaseLanes = `
 UPDATE delivery.lanes AS l
 SET leased_until = '-infinity', leased_by = NULL, flight = '{}',
-    unconfirmed = ARRAY(
-        SELECT DISTINCT u FROM unnest(l.unconfirmed || $4::bigint[]) AS u WHERE u <> ALL ($5) ORDER BY u),
-    ready = head.created_at IS NOT NULL,
-    oldest_at = coalesce(head.created_at, '-infinity'),
-    not_before = greatest(now() + $6::interval, (
-        SELECT min(e.not_before)
-        FROM delivery.entries e
-        WHERE e.connection_id = $1 AND e.kind = $2 AND e.lane = $3 AND e.lane >= 8))
+    unconfirmed = CASE WHEN l.unconfirmed = '{}' AND o.unconfirmed = '{}' THEN '{}' ELSE ARRAY(
+        SELECT DISTINCT u FROM unnest(l.unconfirmed || o.unconfirmed::bigint[]) AS u
+        WHERE u <> ALL (o.gone::bigint[]) ORDER BY u) END,
+    ready = o.created_at IS NOT NULL,
+    oldest_at = coalesce(o.created_at, '-infinity'),
+    not_before = greatest(now() + o.delay, o.due)
 FROM (
-    SELECT coalesce(
+    SELECT o.*, coalesce(
+        CASE WHEN o.resume > 0 THEN
+            (SELECT e.created_at FROM delivery.entries e
+             WHERE e.connection_id = o.connection_id AND e.kind = o.kind AND e.lane = o.lane
+               AND e.seq >= o.resume
+             ORDER BY e.seq LIMIT 1) END,
         (SELECT e.created_at FROM delivery.entries e
-         WHERE e.connection_id = $1 AND e.kind = $2 AND e.lane = $3 AND e.seq >= $7 ORDER BY e.seq LIMIT 1),
-        (SELECT e.created_at FROM delivery.entries e
-         WHERE e.connection_id = $1 AND e.kind = $2 AND e.lane = $3 ORDER BY e.seq LIMIT 1)
-    ) AS created_at
-) head
-WHERE l.connection_id = $1 AND l.kind = $2 AND l.lane = $3`
+         WHERE e.connection_id = o.connection_id AND e.kind = o.kind AND e.lane = o.lane
+         ORDER BY e.seq LIMIT 1)
+    ) AS created_at, (
+        SELECT min(e.not_before) FROM delivery.entries e
+        WHERE e.connection_id = o.connection_id AND e.kind = o.kind AND e.lane = o.lane AND e.lane >= 8
+    ) AS due
+    FROM unnest($1::text[], $2::smallint[], $3::smallint[], $4::interval[], $5::bigint[], $6::text[],
+            $7::text[])
+        AS o (connection_id, kind, lane, delay, resume, unconfirmed, gone)
+    OFFSET 0
+) o
+WHERE l.connection_id = o.connection_id AND l.kind = o.kind AND l.lane = o.lane`
 
-// finish releases the lane and appends the delta.
+// finish releases the lanes and appends the deltas.
 func (t *completionTx) finish(ctx context.Context, tx pgx.Tx) error {
-	gone := slices.Concat(t.delivered, t.deadLettered)
-	d := delta{pending: -len(gone), unconfirmed: len(t.newlyUnconfirmed), dead: len(t.deadLettered)}
+	d := deltas{}
+	var keys laneKeys
+	var resume []int64
+	var gone []string
+	for _, l := range t.lanes {
+		d.add(l.lease, l.delta())
+		left := slices.Concat(l.delivered, l.deadLettered, l.isolated)
+		keys.add(l.lease)
+		resume, gone = append(resume, l.lease.resumeSeq(left)), append(gone, arrayOf(left))
+	}
+	b := &pgx.Batch{}
+	b.Queue(releaseLanes, keys.connections, keys.kinds, keys.lanes,
+		column(t.lanes, func(l *laneCompletion) time.Duration { return micros(l.delay) }), resume,
+		column(t.lanes, func(l *laneCompletion) string { return arrayOf(l.newlyUnconfirmed) }), gone)
+	d.queue(b)
+	return tx.SendBatch(ctx, b).Close()
+}
+
+func (l *laneCompletion) delta() delta {
+	gone := slices.Concat(l.delivered, l.deadLettered)
+	d := delta{pending: -len(gone), unconfirmed: len(l.newlyUnconfirmed), dead: len(l.deadLettered)}
 	for _, seq := range gone {
-		if t.wasUnconfirmed[seq] {
+		if l.wasUnconfirmed[seq] {
 			d.unconfirmed--
 		}
 	}
-	l := t.lease
-	left := slices.Concat(gone, t.isolated)
-	b := &pgx.Batch{}
-	b.Queue(releaseLane, l.ConnectionID, int16(l.Kind), l.Lane,
-		notNull(t.newlyUnconfirmed), notNull(left), micros(t.request.LaneDelay), l.resumeSeq(left))
-	queueDelta(b, l, d)
-	return tx.SendBatch(ctx, b).Close()
+	return d
+}
+
+func (t *completionTx) counts() (done Completed) {
+	for _, l := range t.lanes {
+		done.Delivered += len(l.delivered)
+		done.DeadLettered += len(l.deadLettered)
+		done.Failed += len(l.notDelivered) - len(l.deadLettered)
+	}
+	return done
 }

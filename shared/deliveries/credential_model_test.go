@@ -106,7 +106,7 @@ func (m *credentials) takes(rt *rapid.T) {
 	c := anyCredential(rt)
 	s, tq := m.state[c], query()
 	tq.Credential, tq.TTL = c, time.Hour
-	l, err := m.relay.Lease(context.Background(), tq)
+	l, err := leaseOne(context.Background(), m.relay, tq)
 	switch {
 	case s.blocked && s.probe != mayProbe:
 		if !errors.Is(err, deliveries.ErrBlocked) {

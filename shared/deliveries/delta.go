@@ -1,6 +1,8 @@
 package deliveries
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,14 +13,36 @@ type delta struct {
 	pending, unconfirmed, dead int
 }
 
-const insertDelta = `
+const insertDeltas = `
 INSERT INTO delivery.deltas (connection_id, kind, pending, unconfirmed, dead, minute)
-VALUES ($1, $2, $3, $4, $5, CASE WHEN $5 <> 0 THEN date_trunc('minute', now()) END)`
+SELECT d.connection_id, d.kind, d.pending, d.unconfirmed, d.dead,
+    CASE WHEN d.dead <> 0 THEN date_trunc('minute', now()) END
+FROM unnest($1::text[], $2::smallint[], $3::integer[], $4::integer[], $5::integer[])
+    AS d (connection_id, kind, pending, unconfirmed, dead)`
 
-func queueDelta(b *pgx.Batch, l *Lease, d delta) {
-	if d != (delta{}) {
-		b.Queue(insertDelta, l.ConnectionID, int16(l.Kind), d.pending, d.unconfirmed, d.dead)
+// deltas are the deltas of a transaction, one for each connection and kind.
+type deltas map[queueKey]delta
+
+func (all deltas) add(l *Lease, d delta) {
+	if d == (delta{}) {
+		return
 	}
+	key := queueKey{l.ConnectionID, l.Kind}
+	sum := all[key]
+	all[key] = delta{sum.pending + d.pending, sum.unconfirmed + d.unconfirmed, sum.dead + d.dead}
+}
+
+func (all deltas) queue(b *pgx.Batch) {
+	if len(all) == 0 {
+		return
+	}
+	keys := slices.Collect(maps.Keys(all))
+	b.Queue(insertDeltas,
+		column(keys, func(k queueKey) string { return string(k.conn) }),
+		column(keys, func(k queueKey) int16 { return int16(k.kind) }),
+		column(keys, func(k queueKey) int { return all[k].pending }),
+		column(keys, func(k queueKey) int { return all[k].unconfirmed }),
+		column(keys, func(k queueKey) int { return all[k].dead }))
 }
 
 // micros returns a duration in PostgreSQL's resolution.

@@ -12,11 +12,12 @@
 //	               ├──unconfirmed: sent without an answer, or the lease expired; goes first, unchanged
 //	               └──ReplayDead of a dead letter
 //
-// A lane (connection, kind, hash of the Decision) is leased by one worker at a time. Each later change names
-// the lease's fence, so a worker whose lease expired changes nothing. Before a worker sends entries, the
-// lane's row lists them as in flight and their bodies are frozen: a delivery keeps its bytes, and one that
-// may have arrived is known as unconfirmed until an answer comes. Redaction is the exception: it removes
-// personal data from bodies.
+// A lane (connection, kind, hash of the Decision) is leased by one worker at a time. Lease leases lanes until
+// a request is full: one busy lane, or hundreds with an entry each. A lane whose entries were sent before
+// goes alone. Each later change names the lease's fence, so a worker whose lease expired changes nothing.
+// Before a worker sends entries, the lane's row lists them as in flight and their bodies are frozen: a
+// delivery keeps its bytes, and one that may have arrived is known as unconfirmed until an answer comes.
+// Redaction is the exception: it removes personal data from bodies.
 //
 // The package knows two things of a body. An interaction that awaits its Decision gets the member engine_ids
 // from relay.decisions, a table of engine-relay, when it is first leased; and Redaction passes bodies to a

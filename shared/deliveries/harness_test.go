@@ -2,6 +2,7 @@ package deliveries_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -97,11 +98,44 @@ func (q *queue) refreshHeads() int {
 
 func (q *queue) lease(tq deliveries.LeaseQuery) *deliveries.Lease {
 	q.t.Helper()
-	l, err := q.relay.Lease(context.Background(), tq)
+	l, err := leaseOne(context.Background(), q.relay, tq)
 	if err != nil {
 		q.t.Fatalf("lease: %v", err)
 	}
 	return l
+}
+
+// leaseOne leases one lane; nil when nothing is due.
+func leaseOne(ctx context.Context, s *deliveries.Store, tq deliveries.LeaseQuery) (*deliveries.Lease, error) {
+	tq.Lanes = 1
+	leases, err := s.Lease(ctx, tq)
+	if err != nil || len(leases) == 0 {
+		return nil, err
+	}
+	return leases[0], nil
+}
+
+// leaseLanes leases several lanes together.
+func (q *queue) leaseLanes(tq deliveries.LeaseQuery) []*deliveries.Lease {
+	q.t.Helper()
+	leases, err := q.relay.Lease(context.Background(), tq)
+	if err != nil {
+		q.t.Fatalf("lease: %v", err)
+	}
+	return leases
+}
+
+var errLeaseLost = errors.New("the lease was lost")
+
+// completeOne completes the lease of one lane.
+func completeOne(
+	ctx context.Context, s *deliveries.Store, l *deliveries.Lease, outcomes ...deliveries.Outcome,
+) (deliveries.Completed, error) {
+	done, err := s.Complete(ctx, completion(deliveries.LaneCompletion{Lease: l, Outcomes: outcomes}))
+	if err == nil && len(done.Lost) > 0 {
+		err = errLeaseLost
+	}
+	return done, err
 }
 
 func (q *queue) mustLease() *deliveries.Lease {
@@ -115,15 +149,15 @@ func (q *queue) mustLease() *deliveries.Lease {
 
 func (q *queue) complete(l *deliveries.Lease, outcomes ...deliveries.Outcome) deliveries.Completed {
 	q.t.Helper()
-	done, err := q.relay.Complete(context.Background(), l, completion(outcomes...))
+	done, err := completeOne(context.Background(), q.relay, l, outcomes...)
 	if err != nil {
 		q.t.Fatalf("complete: %v", err)
 	}
 	return done
 }
 
-func completion(outcomes ...deliveries.Outcome) deliveries.Completion {
-	return deliveries.Completion{Outcomes: outcomes, DeadAttempts: 8, DeadAfter: 24 * time.Hour}
+func completion(lanes ...deliveries.LaneCompletion) deliveries.Completion {
+	return deliveries.Completion{Lanes: lanes, DeadAttempts: 8, DeadAfter: 24 * time.Hour}
 }
 
 func all(l *deliveries.Lease, o deliveries.Outcome) []deliveries.Outcome {

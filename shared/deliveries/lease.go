@@ -8,12 +8,8 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-var (
-	// ErrBlocked says that the engine refused this credential and that no probe is allowed now.
-	ErrBlocked = errors.New("the engine refused this credential")
-	// ErrLeaseLost says that the lease expired and another worker leased the lane. Nothing was changed.
-	ErrLeaseLost = errors.New("the lease of the lane was lost")
-)
+// ErrBlocked says that the engine refused this credential and that no probe is allowed now.
+var ErrBlocked = errors.New("the engine refused this credential")
 
 // Credential is the SHA-256 of a bearer token.
 type Credential [32]byte
@@ -23,7 +19,9 @@ type LeaseQuery struct {
 	RelayID    string
 	Credential Credential
 	Kinds      []Kind
-	// Limit and MaxBytes bound the entries of one lease; one entry is given whatever its size.
+	// Lanes is how many lanes may be leased together; 0 means one.
+	Lanes int
+	// Limit and MaxBytes bound the entries of all of them; one entry is given whatever its size.
 	Limit    int
 	MaxBytes int
 	// TTL is how long the worker keeps the lane, by PostgreSQL's clock.
@@ -51,10 +49,14 @@ type Lease struct {
 	contiguous bool
 }
 
+// fewEntries is how many deleted entries are so few that a look from the start of the lane is as cheap as a
+// look behind them.
+const fewEntries = 8
+
 // resumeSeq is where the rest of the lane begins once the entries in gone have left it: 0 when that is not
-// known.
+// known or not worth a look of its own.
 func (l *Lease) resumeSeq(gone []int64) int64 {
-	if !l.contiguous {
+	if !l.contiguous || len(l.Entries) < fewEntries {
 		return 0
 	}
 	for i := range l.Entries {
@@ -113,18 +115,27 @@ type Outcome struct {
 	RetryIn time.Duration
 }
 
-// Completion ends a lease.
-type Completion struct {
+// LaneCompletion ends the lease of one lane.
+type LaneCompletion struct {
+	Lease    *Lease
 	Outcomes []Outcome
-	// LaneDelay is how long the lane cannot be leased.
-	LaneDelay time.Duration
+	// Delay is how long the lane cannot be leased.
+	Delay time.Duration
+}
+
+// Completion ends leases.
+type Completion struct {
+	Lanes []LaneCompletion
 	// A failed delivery is dead-lettered when it has failed this often and the first failure is this long
 	// ago. The time in which the worker was not running does not count.
 	DeadAttempts int
 	DeadAfter    time.Duration
 }
 
-// Completed counts the outcomes of a Completion.
+// Completed says what a Completion did.
 type Completed struct {
 	Delivered, DeadLettered, Failed int
+	// Lost are the leases that expired and whose lanes other workers have leased, or that were completed
+	// before. Nothing of them was changed, and they are not counted.
+	Lost []*Lease
 }

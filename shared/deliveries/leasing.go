@@ -5,206 +5,273 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// selectNextLane locks the next lane that is due. Of the connections whose lanes have waited longest it takes
-// the one that was served longest ago in any of its lanes: eight busy lanes of one tenant get no more turns
-// than one lane of another.
-const selectNextLane = `
-WITH waiting AS MATERIALIZED (
-    SELECT connection_id, kind, lane, served_at
-    FROM delivery.lanes
-    WHERE ready AND kind = ANY ($1) AND lane <= $2 AND not_before <= now() AND leased_until <= now()
-    ORDER BY served_at
-    LIMIT 64
-), turns AS MATERIALIZED (
-    SELECT w.connection_id, latest.served_at
-    FROM (SELECT DISTINCT connection_id FROM waiting) w
-    CROSS JOIN LATERAL (
-        SELECT max(l.served_at) AS served_at FROM delivery.lanes l WHERE l.connection_id = w.connection_id
-    ) latest
-)
-SELECT l.connection_id, l.kind, l.lane, l.fence, l.flight, l.unconfirmed, now()
-FROM waiting w
-JOIN turns t USING (connection_id)
-JOIN delivery.lanes l USING (connection_id, kind, lane)
-WHERE l.ready AND l.not_before <= now() AND l.leased_until <= now()
-ORDER BY t.served_at, w.served_at
-LIMIT 1
-FOR UPDATE OF l SKIP LOCKED`
-
 const (
-	// maxSkippedLanes is how many lanes without anything to send one call of Lease skips.
-	maxSkippedLanes = 16
-	// awaitDelay is how long a lane waits in which every entry still awaits its Decision.
-	awaitDelay = 200 * time.Millisecond
-	// isolatedLimit bounds the entries in the lease of a retry lane.
-	isolatedLimit = 16
+	// maxSkips is how often one call of Lease may find only lanes without anything to send.
+	maxSkips = 16
+	// minMoreLanes is how many more lanes are locked at least while a request is not full. Others skip the
+	// lanes that are locked and not needed, so there should be few of them.
+	minMoreLanes = 8
 )
 
-// lane is the locked row of a lane.
-type lane struct {
-	Lease
-	inFlight    []int64
-	unconfirmed []int64
+// leaseTx is the transaction of a lease.
+type leaseTx struct {
+	query   LeaseQuery
+	probe   bool
+	room    int // entries that still fit
+	bytes   int // of their bodies; 0 without a bound
+	leased  []*lane
+	skipped []*lane // locked, with nothing to send now
 }
 
-// Lease leases the next lane that has something to send. The bodies are frozen and the entries recorded as in
-// flight. It returns nil when nothing is due, and ErrBlocked when the credential is refused.
-func (s *Store) Lease(ctx context.Context, q LeaseQuery) (*Lease, error) {
-	for range maxSkippedLanes {
-		lease, skipped, err := s.leaseOne(ctx, q)
-		if err != nil && !errors.Is(err, ErrBlocked) {
-			err = fmt.Errorf("lease a lane: %w", err)
+// Lease leases the next lanes that have something to send, all of one kind. The bodies are frozen and the
+// entries recorded as in flight. It returns none when nothing is due, and ErrBlocked when the credential is
+// refused.
+//
+// A lane is leased alone if it is a retry lane, or if one of its entries was sent before: such an entry may
+// be the reason why a request failed, and those of other lanes must not fail with it again.
+func (s *Store) Lease(ctx context.Context, q LeaseQuery) ([]*Lease, error) {
+	for range maxSkips {
+		t := &leaseTx{query: q, room: q.Limit, bytes: q.MaxBytes}
+		err := s.withQueuePlanner(ctx, func(tx pgx.Tx) error { return t.run(ctx, tx) })
+		if err != nil {
+			if !errors.Is(err, ErrBlocked) {
+				err = fmt.Errorf("lease lanes: %w", err)
+			}
+			return nil, err
 		}
-		if err != nil || lease != nil || !skipped {
-			return lease, err
+		if len(t.leased) > 0 || len(t.skipped) == 0 {
+			leases := make([]*Lease, len(t.leased))
+			for i, l := range t.leased {
+				leases[i] = &l.Lease
+			}
+			return leases, nil
 		}
 	}
 	return nil, nil
 }
 
-func (s *Store) leaseOne(ctx context.Context, q LeaseQuery) (lease *Lease, skipped bool, err error) {
-	err = s.withQueuePlanner(ctx, func(tx pgx.Tx) error {
-		probe, l, err := lockNextLane(ctx, tx, q)
-		if err != nil || l == nil {
-			return err
-		}
-		expired := l.recoverInFlight()
-		selected, err := selectEntries(ctx, tx, q, l)
-		if err != nil {
-			return err
-		}
-		if len(selected) == 0 {
-			skipped = true
-			return skipLane(ctx, tx, l, expired)
-		}
-		if probe {
-			if err := claimProbe(ctx, tx, q); err != nil {
-				return err
-			}
-		}
-		l.Probe = probe
-		lease = &l.Lease
-		return writeLease(ctx, tx, q, l, selected, expired)
-	})
-	if err != nil {
-		return nil, false, err
+// run locks the lane whose turn it is. If that does not fill the request, it locks more lanes.
+func (t *leaseTx) run(ctx context.Context, tx pgx.Tx) error {
+	first, err := t.lockFirst(ctx, tx)
+	if err != nil || first == nil {
+		return err
 	}
-	return lease, skipped, nil
+	first.recoverInFlight()
+	if err := t.selectFirst(ctx, tx, first); err != nil {
+		return err
+	}
+	if t.probe && len(t.leased) > 0 {
+		if err := claimProbe(ctx, tx, t.query); err != nil {
+			return err
+		}
+		first.Probe = true
+	}
+	if !first.alone() && !t.probe {
+		if err := t.addLanes(ctx, tx, first); err != nil {
+			return err
+		}
+	}
+	return t.write(ctx, tx)
 }
 
-// lockNextLane reads the state of the credential and locks the next lane; the lane is nil when none is due.
-func lockNextLane(ctx context.Context, tx pgx.Tx, q LeaseQuery) (probe bool, l *lane, err error) {
+// lockFirst reads the state of the credential and locks the next lane; nil when none is due.
+func (t *leaseTx) lockFirst(ctx context.Context, tx pgx.Tx) (*lane, error) {
 	top := int16(topLane)
-	if q.SkipRetryLanes {
+	if t.query.SkipRetryLanes {
 		top = retryLaneBase - 1
 	}
-	kinds := make([]int16, len(q.Kinds))
-	for i, k := range q.Kinds {
+	kinds := make([]int16, len(t.query.Kinds))
+	for i, k := range t.query.Kinds {
 		kinds[i] = int16(k)
 	}
+	turn := newTurnQuery(kinds, top, 1)
 	b := &pgx.Batch{}
-	b.Queue(selectBlock, q.Credential[:])
-	b.Queue(selectNextLane, kinds, top)
+	b.Queue(selectBlock, t.query.Credential[:])
+	turn.queue(b)
 	results := tx.SendBatch(ctx, b)
 	defer func() { _ = results.Close() }()
-	probe, err = scanBlock(results.QueryRow())
-	if err != nil {
-		return false, nil, err
+	var err error
+	if t.probe, err = scanBlock(results.QueryRow()); err != nil {
+		return nil, err
 	}
-	l = &lane{}
-	err = results.QueryRow().Scan(
-		&l.ConnectionID, &l.Kind, &l.Lane, &l.Fence, &l.inFlight, &l.unconfirmed, &l.LeasedAt)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return false, nil, results.Close()
+	lanes, err := scanLanes(results.Query())
+	if err = errors.Join(err, results.Close()); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return false, nil, err
-	}
-	l.Isolated = l.Lane >= retryLaneBase
-	return probe, l, results.Close()
-}
-
-// recoverInFlight makes the entries of an expired lease unconfirmed and returns how many were not so before.
-func (l *lane) recoverInFlight() int {
-	n := 0
-	for _, seq := range l.inFlight {
-		if !slices.Contains(l.unconfirmed, seq) {
-			l.unconfirmed = append(l.unconfirmed, seq)
-			n++
+	for len(lanes) == 0 && turn.examineFurther() {
+		if lanes, err = turn.lock(ctx, tx); err != nil {
+			return nil, err
 		}
 	}
-	l.inFlight = nil
-	return n
+	if len(lanes) == 0 {
+		return nil, nil
+	}
+	return lanes[0], nil
 }
 
-const skipLaneSQL = `
+// selectFirst selects entries of the lane whose turn it is: unconfirmed ones before all others.
+func (t *leaseTx) selectFirst(ctx context.Context, tx pgx.Tx, l *lane) error {
+	var selected []candidate
+	var err error
+	if len(l.unconfirmed) > 0 || l.Isolated {
+		selected, err = selectResent(ctx, tx, t.query, l)
+	}
+	if err == nil && len(selected) == 0 && !l.Isolated {
+		p := page{lanes: []*lane{l}, each: t.room, lookAhead: lookAhead}
+		var found [][]candidate
+		found, err = p.selectInOrder(ctx, tx, t.query)
+		selected = found[0]
+	}
+	if err != nil {
+		return err
+	}
+	t.take(l, selected)
+	return nil
+}
+
+// addLanes fills the request from further lanes of the same kind. None of them gives more than its share, so
+// that the bodies read stay few and a full lane leaves room for others.
+func (t *leaseTx) addLanes(ctx context.Context, tx pgx.Tx, first *lane) error {
+	if t.room <= 0 || t.query.MaxBytes > 0 && t.bytes <= 0 {
+		return nil
+	}
+	want := max(minMoreLanes, (t.room+len(first.Entries))/max(1, len(first.Entries)))
+	want = min(want, t.query.Lanes-1, t.room)
+	if want <= 0 {
+		return nil
+	}
+	// The first lane is locked by this transaction, so it is found again.
+	turn := newTurnQuery([]int16{int16(first.Kind)}, retryLaneBase-1, want+1)
+	turn.unsent = true
+	locked, err := turn.lock(ctx, tx)
+	if err == nil && len(locked) <= want/2 && turn.examineFurther() {
+		locked, err = turn.lock(ctx, tx)
+	}
+	if err != nil {
+		return err
+	}
+	lanes := slices.DeleteFunc(locked, func(l *lane) bool {
+		return l.ConnectionID == first.ConnectionID && l.Lane == first.Lane
+	})
+	if len(lanes) == 0 {
+		return nil
+	}
+	p := page{lanes: lanes, each: min(t.room, 1+2*t.room/len(lanes)), lookAhead: lookAheadMore}
+	found, err := p.selectInOrder(ctx, tx, t.query)
+	if err != nil {
+		return err
+	}
+	for i, l := range lanes {
+		if sentBefore := func(c candidate) bool { return c.Attempts > 0 }; !slices.ContainsFunc(found[i],
+			sentBefore) {
+			t.take(l, found[i])
+		}
+	}
+	return nil
+}
+
+// take leases a lane with the entries that still fit; without any room the lane stays as it is.
+func (t *leaseTx) take(l *lane, selected []candidate) {
+	if len(selected) == 0 {
+		t.skipped = append(t.skipped, l)
+		return
+	}
+	fit := 0
+	for _, c := range selected {
+		if fit == t.room || t.query.MaxBytes > 0 && len(c.Body) > t.bytes && (fit > 0 || len(t.leased) > 0) {
+			break
+		}
+		fit++
+		t.bytes -= len(c.Body)
+	}
+	if fit == 0 {
+		return
+	}
+	t.room -= fit
+	l.lease(selected[:fit])
+	t.leased = append(t.leased, l)
+}
+
+const leaseLanes = `
 UPDATE delivery.lanes AS l
-SET fence = l.fence + 1, flight = '{}', unconfirmed = $4, served_at = now(), leased_until = '-infinity',
-    leased_by = NULL, ready = head.created_at IS NOT NULL,
-    oldest_at = coalesce(head.created_at, '-infinity'),
-    not_before = CASE WHEN l.lane < 8 AND head.created_at IS NOT NULL THEN now() + $5::interval
-        ELSE coalesce(head.due, '-infinity') END
-FROM (
-    SELECT (
-        SELECT created_at FROM delivery.entries
-        WHERE connection_id = $1 AND kind = $2 AND lane = $3 ORDER BY seq LIMIT 1
-    ) AS created_at, (
-        SELECT min(not_before) FROM delivery.entries
-        WHERE connection_id = $1 AND kind = $2 AND lane = $3 AND lane >= 8
-    ) AS due
-) head
-WHERE l.connection_id = $1 AND l.kind = $2 AND l.lane = $3`
-
-// skipLane releases a locked lane that has nothing to send now. An empty lane goes to sleep.
-func skipLane(ctx context.Context, tx pgx.Tx, l *lane, expired int) error {
-	b := &pgx.Batch{}
-	b.Queue(skipLaneSQL, l.ConnectionID, int16(l.Kind), l.Lane, notNull(l.unconfirmed), awaitDelay)
-	queueDelta(b, &l.Lease, delta{unconfirmed: expired})
-	return tx.SendBatch(ctx, b).Close()
-}
-
-const leaseLane = `
-UPDATE delivery.lanes
-SET fence = $4, leased_until = now() + $5::interval, leased_by = $6, served_at = now(), flight = $7,
-    unconfirmed = $8
-WHERE connection_id = $1 AND kind = $2 AND lane = $3`
+SET fence = o.fence, leased_until = now() + $1::interval, leased_by = $2, served_at = now(),
+    flight = o.flight::bigint[], unconfirmed = o.unconfirmed::bigint[]
+FROM unnest($3::text[], $4::smallint[], $5::smallint[], $6::bigint[], $7::text[], $8::text[])
+    AS o (connection_id, kind, lane, fence, flight, unconfirmed)
+WHERE l.connection_id = o.connection_id AND l.kind = o.kind AND l.lane = o.lane`
 
 const freezeBodies = `
 UPDATE delivery.entries AS e
 SET body = f.body, awaits = NULL, awaits_minted = NULL
-FROM unnest($4::bigint[], $5::bytea[]) AS f (seq, body)
-WHERE e.connection_id = $1 AND e.kind = $2 AND e.lane = $3 AND e.seq ` + seqRange + ` AND e.seq = f.seq`
+FROM unnest($1::text[], $2::smallint[], $3::smallint[], $4::bigint[], $5::bytea[])
+    AS f (connection_id, kind, lane, seq, body)
+WHERE e.connection_id = f.connection_id AND e.kind = f.kind AND e.lane = f.lane AND e.seq = f.seq`
 
-// writeLease stores the fence, the entries in flight and the frozen bodies.
-func writeLease(
-	ctx context.Context, tx pgx.Tx, q LeaseQuery, l *lane, selected []candidate, expired int,
-) error {
-	l.Fence++
-	l.contiguous = selected[len(selected)-1].position == int64(len(selected))
-	var frozen []int64
-	var bodies [][]byte
-	for _, c := range selected {
-		if c.freeze {
-			frozen, bodies = append(frozen, c.Seq), append(bodies, c.Body)
-		}
-		c.Unconfirmed = slices.Contains(l.unconfirmed, c.Seq)
-		l.inFlight = append(l.inFlight, c.Seq)
-		l.Entries = append(l.Entries, c.LeasedEntry)
+const skipLanes = `
+UPDATE delivery.lanes AS l
+SET fence = l.fence + 1, flight = '{}', unconfirmed = o.unconfirmed::bigint[], served_at = now(),
+    leased_until = '-infinity', leased_by = NULL, ready = o.created_at IS NOT NULL,
+    oldest_at = coalesce(o.created_at, '-infinity'),
+    not_before = CASE WHEN l.lane < 8 AND o.created_at IS NOT NULL THEN now() + $1::interval
+        ELSE coalesce(o.due, '-infinity') END
+FROM (
+    SELECT o.*, (
+        SELECT e.created_at FROM delivery.entries e
+        WHERE e.connection_id = o.connection_id AND e.kind = o.kind AND e.lane = o.lane ORDER BY e.seq LIMIT 1
+    ) AS created_at, (
+        SELECT min(e.not_before) FROM delivery.entries e
+        WHERE e.connection_id = o.connection_id AND e.kind = o.kind AND e.lane = o.lane AND e.lane >= 8
+    ) AS due
+    FROM unnest($2::text[], $3::smallint[], $4::smallint[], $5::text[])
+        AS o (connection_id, kind, lane, unconfirmed)
+    OFFSET 0
+) o
+WHERE l.connection_id = o.connection_id AND l.kind = o.kind AND l.lane = o.lane`
+
+// write stores the fences, the entries in flight and the frozen bodies, and releases the lanes that have
+// nothing to send now. An empty lane goes to sleep.
+func (t *leaseTx) write(ctx context.Context, tx pgx.Tx) error {
+	b, d := &pgx.Batch{}, deltas{}
+	if len(t.leased) > 0 {
+		keys := keysOf(t.leased)
+		b.Queue(leaseLanes, t.query.TTL, t.query.RelayID, keys.connections, keys.kinds, keys.lanes,
+			column(t.leased, func(l *lane) int64 { return l.Fence }),
+			column(t.leased, func(l *lane) string { return arrayOf(l.inFlight) }),
+			column(t.leased, func(l *lane) string { return arrayOf(l.unconfirmed) }))
+		t.queueFreeze(b)
 	}
-	b := &pgx.Batch{}
-	b.Queue(leaseLane, l.ConnectionID, int16(l.Kind), l.Lane,
-		l.Fence, q.TTL, q.RelayID, l.inFlight, notNull(l.unconfirmed))
-	if len(frozen) > 0 {
-		b.Queue(freezeBodies, l.ConnectionID, int16(l.Kind), l.Lane, frozen, bodies)
+	if len(t.skipped) > 0 {
+		keys := keysOf(t.skipped)
+		b.Queue(skipLanes, awaitDelay, keys.connections, keys.kinds, keys.lanes,
+			column(t.skipped, func(l *lane) string { return arrayOf(l.unconfirmed) }))
 	}
-	queueDelta(b, &l.Lease, delta{unconfirmed: expired})
+	for _, l := range slices.Concat(t.leased, t.skipped) {
+		d.add(&l.Lease, delta{unconfirmed: l.expired})
+	}
+	d.queue(b)
+	if b.Len() == 0 {
+		return nil
+	}
 	return tx.SendBatch(ctx, b).Close()
 }
 
-// notNull makes nil an empty array.
-func notNull(seqs []int64) []int64 { return append([]int64{}, seqs...) }
+func (t *leaseTx) queueFreeze(b *pgx.Batch) {
+	var keys laneKeys
+	var seqs []int64
+	var bodies [][]byte
+	for _, l := range t.leased {
+		for i, frozen := range l.frozen {
+			if frozen {
+				keys.add(&l.Lease)
+				seqs, bodies = append(seqs, l.Entries[i].Seq), append(bodies, l.Entries[i].Body)
+			}
+		}
+	}
+	if len(seqs) > 0 {
+		b.Queue(freezeBodies, keys.connections, keys.kinds, keys.lanes, seqs, bodies)
+	}
+}

@@ -2,7 +2,6 @@ package deliveries_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -74,11 +73,25 @@ func (m *model) add(rt *rapid.T) {
 
 func (m *model) leaseNext(rt *rapid.T) {
 	tq := query()
-	tq.Limit = rapid.IntRange(1, 4).Draw(rt, "limit")
-	l := m.lease(tq)
-	if l == nil {
-		return
+	tq.Limit = rapid.IntRange(1, 8).Draw(rt, "limit")
+	tq.Lanes = rapid.IntRange(1, 8).Draw(rt, "lanes")
+	leases := m.leaseLanes(tq)
+	n := 0
+	for _, l := range leases {
+		n += len(l.Entries)
+		if len(leases) > 1 && (l.Isolated || l.Kind != leases[0].Kind || slices.ContainsFunc(l.Entries,
+			func(e deliveries.LeasedEntry) bool { return e.Unconfirmed || e.Attempts > 0 })) {
+			rt.Fatalf("%+v was leased with other lanes", l)
+		}
+		m.leased(l)
 	}
+	if n > tq.Limit || len(leases) > tq.Lanes {
+		rt.Fatalf("%d entries of %d lanes, want at most %d of %d", n, len(leases), tq.Limit, tq.Lanes)
+	}
+}
+
+func (m *model) leased(l *deliveries.Lease) {
+	rt := m.rt
 	for old := range m.expired {
 		if old.ConnectionID == l.ConnectionID && old.Lane == l.Lane {
 			for _, e := range old.Entries {
@@ -109,10 +122,41 @@ func (m *model) finish(rt *rapid.T) {
 	if len(m.leases) == 0 {
 		return
 	}
-	i := rapid.IntRange(0, len(m.leases)-1).Draw(rt, "lease")
-	l := m.leases[i]
-	m.leases = slices.Delete(m.leases, i, i+1)
-	var outcomes []deliveries.Outcome
+	var lanes []deliveries.LaneCompletion
+	for range rapid.IntRange(1, len(m.leases)).Draw(rt, "leases") {
+		i := rapid.IntRange(0, len(m.leases)-1).Draw(rt, "lease")
+		l := m.leases[i]
+		same := func(o deliveries.LaneCompletion) bool {
+			return o.Lease.ConnectionID == l.ConnectionID && o.Lease.Lane == l.Lane
+		}
+		if slices.ContainsFunc(lanes, same) {
+			continue
+		}
+		m.leases = slices.Delete(m.leases, i, i+1)
+		lanes = append(lanes, deliveries.LaneCompletion{Lease: l, Outcomes: drawOutcomes(rt, l)})
+		if len(m.leases) == 0 {
+			break
+		}
+	}
+	current := make([]bool, len(lanes))
+	for i, c := range lanes {
+		current[i] = m.current(c.Lease)
+	}
+	done, err := m.relay.Complete(context.Background(), completion(lanes...))
+	if err != nil {
+		rt.Fatal(err)
+	}
+	for i, c := range lanes {
+		if slices.Contains(done.Lost, c.Lease) != !current[i] {
+			rt.Fatalf("lost %v, though current: %v", done.Lost, current[i])
+		}
+		if current[i] {
+			m.completed(c)
+		}
+	}
+}
+
+func drawOutcomes(rt *rapid.T, l *deliveries.Lease) (outcomes []deliveries.Outcome) {
 	for _, e := range l.Entries {
 		o := deliveries.Outcome{Seq: e.Seq, Reason: "x", RetryIn: time.Hour}
 		o.Status = deliveries.OutcomeStatus(rapid.IntRange(0, 3).Draw(rt, "status")) // 0: untouched
@@ -122,18 +166,13 @@ func (m *model) finish(rt *rapid.T) {
 			outcomes = append(outcomes, o)
 		}
 	}
-	_, err := m.relay.Complete(context.Background(), l, completion(outcomes...))
-	if errors.Is(err, deliveries.ErrLeaseLost) {
-		if m.current(l) {
-			rt.Fatal("lease lost, though no worker leased the lane since")
-		}
-		return
-	}
-	if err != nil {
-		rt.Fatal(err)
-	}
+	return outcomes
+}
+
+func (m *model) completed(c deliveries.LaneCompletion) {
+	l := c.Lease
 	delete(m.expired, l) // it expired, but no worker leased the lane before it was completed
-	for _, o := range outcomes {
+	for _, o := range c.Outcomes {
 		id := l.Entries[slices.IndexFunc(l.Entries,
 			func(e deliveries.LeasedEntry) bool { return e.Seq == o.Seq })].ID
 		switch {

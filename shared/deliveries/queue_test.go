@@ -93,11 +93,8 @@ func TestExpiredLease(t *testing.T) {
 	if n := q.view().Total.UnconfirmedCreations; n != 2 {
 		t.Errorf("%d unconfirmed, want 2", n)
 	}
-	if _, err := q.relay.Complete(context.Background(), sleeper,
-		completion(delivered(sleeper)...)); !errors.Is(
-		err,
-		deliveries.ErrLeaseLost,
-	) {
+	if _, err := completeOne(context.Background(), q.relay, sleeper, delivered(sleeper)...); !errors.Is(err,
+		errLeaseLost) {
 		t.Errorf("the late worker completed: %v", err)
 	}
 	if n := q.view().Total.Pending; n != 3 {
@@ -117,10 +114,8 @@ func TestCompleteOnce(t *testing.T) {
 	q.enqueue(interaction(shop, "dec_1", "sig_1"))
 	l := q.mustLease()
 	q.complete(l, delivered(l)...)
-	if _, err := q.relay.Complete(context.Background(), l, completion(delivered(l)...)); !errors.Is(
-		err,
-		deliveries.ErrLeaseLost,
-	) {
+	if _, err := completeOne(context.Background(), q.relay, l, delivered(l)...); !errors.Is(err,
+		errLeaseLost) {
 		t.Errorf("completed twice: %v", err)
 	}
 	q.recount()

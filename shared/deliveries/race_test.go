@@ -64,12 +64,14 @@ func TestNoLostWakeUp(t *testing.T) {
 						return
 					}
 				}
-				l, err := q.relay.Lease(ctx, query())
+				tq := query()
+				tq.Lanes = 1 + rand.IntN(8)
+				leases, err := q.relay.Lease(ctx, tq)
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				if l == nil {
+				if len(leases) == 0 {
 					select {
 					case <-done:
 						if completed.Load() == enqueued.Load() {
@@ -82,9 +84,13 @@ func TestNoLostWakeUp(t *testing.T) {
 					}
 					continue
 				}
-				s, err := q.relay.Complete(ctx, l, completion(delivered(l)...))
-				if err != nil {
-					t.Error(err)
+				var lanes []deliveries.LaneCompletion
+				for _, l := range leases {
+					lanes = append(lanes, deliveries.LaneCompletion{Lease: l, Outcomes: delivered(l)})
+				}
+				s, err := q.relay.Complete(ctx, completion(lanes...))
+				if err != nil || len(s.Lost) > 0 {
+					t.Error(s.Lost, err)
 					return
 				}
 				completed.Add(int64(s.Delivered))
@@ -117,10 +123,10 @@ func TestOneCompletionPerFence(t *testing.T) {
 		var won, lost atomic.Int32
 		for _, l := range []*deliveries.Lease{first, second} {
 			wg.Go(func() {
-				switch _, err := q.relay.Complete(context.Background(), l, completion(delivered(l)...)); {
+				switch _, err := completeOne(context.Background(), q.relay, l, delivered(l)...); {
 				case err == nil && l == second:
 					won.Add(1)
-				case errors.Is(err, deliveries.ErrLeaseLost) && l == first:
+				case errors.Is(err, errLeaseLost) && l == first:
 					lost.Add(1)
 				default:
 					t.Errorf("fence %d of %d: %v", l.Fence, second.Fence, err)
@@ -161,16 +167,20 @@ func TestLaneHeadsAreTrue(t *testing.T) {
 	for range 2 {
 		loop(func() error {
 			tq := query()
-			tq.Limit = 1 + rand.IntN(2*per)
-			l, err := q.relay.Lease(ctx, tq)
-			if err != nil || l == nil {
+			tq.Limit, tq.Lanes = 1+rand.IntN(2*per), 1+rand.IntN(3)
+			leases, err := q.relay.Lease(ctx, tq)
+			if err != nil {
 				return err
 			}
-			outcomes := delivered(l)[rand.IntN(2)*rand.IntN(len(l.Entries)):]
-			if !l.Isolated && rand.IntN(4) == 0 {
-				outcomes[0].Status, outcomes[0].Isolate = deliveries.Failed, true
+			var lanes []deliveries.LaneCompletion
+			for _, l := range leases {
+				outcomes := delivered(l)[rand.IntN(2)*rand.IntN(len(l.Entries)):]
+				if !l.Isolated && rand.IntN(4) == 0 {
+					outcomes[0].Status, outcomes[0].Isolate = deliveries.Failed, true
+				}
+				lanes = append(lanes, deliveries.LaneCompletion{Lease: l, Outcomes: outcomes})
 			}
-			_, err = q.relay.Complete(ctx, l, completion(outcomes...))
+			_, err = q.relay.Complete(ctx, completion(lanes...))
 			return err
 		})
 	}

@@ -217,12 +217,12 @@ func TestNothingEscapesARedaction(t *testing.T) {
 		for ctx.Err() == nil {
 			tq := query()
 			tq.Limit = 5
-			l, err := q.relay.Lease(context.Background(), tq)
+			l, err := leaseOne(context.Background(), q.relay, tq)
 			if err != nil || l == nil {
 				continue
 			}
-			if _, err := q.relay.Complete(context.Background(), l, completion(all(l,
-				deliveries.Outcome{Status: deliveries.DeadLettered, Reason: "x"})...)); err != nil {
+			if _, err := completeOne(context.Background(), q.relay, l, all(l,
+				deliveries.Outcome{Status: deliveries.DeadLettered, Reason: "x"})...); err != nil {
 				t.Errorf("complete: %v", err)
 			}
 		}

@@ -32,10 +32,13 @@ func (w withOptions) BeginTx(ctx context.Context, _ pgx.TxOptions) (pgx.Tx, erro
 // withQueuePlanner runs the transactions of leases, which are frequent and always find rows by their keys.
 // Settings:
 //   - force_generic_plan: planning costs more than the statement, above all for tables partitioned by day
-//   - enable_seqscan, enable_bitmapscan off: a plan made while the queue is small must suit a large queue
+//   - enable_seqscan, enable_bitmapscan, enable_hashjoin, enable_mergejoin, enable_material off: a plan made
+//     while the queue is small must suit a large queue, so each row is looked up by its whole key
 //   - jit off: with scans disabled a plan that needs one has a huge cost, and compiling it takes seconds
 func (s *Store) withQueuePlanner(ctx context.Context, fn func(pgx.Tx) error) error {
 	return pg.InTx(ctx, withOptions{s.pool,
 		pgx.TxOptions{BeginQuery: "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; " +
-			"SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off"}}, fn)
+			"SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; " +
+			"SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; " +
+			"SET LOCAL enable_material = off; SET LOCAL jit = off"}}, fn)
 }

@@ -115,6 +115,9 @@ func (a *App) wire(registry prometheus.Registerer) parts {
 			return a.tracing.StartClient(ctx, "deliver "+k.String()+"s", traces)
 		},
 	}
+	if !cfg.EngineMixed {
+		delivery.BatchLanes = 1
+	}
 	if a.engine != nil { // a nil *Client in the interface would count as an engine
 		delivery.Engine = a.engine
 	}

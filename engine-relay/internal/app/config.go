@@ -27,6 +27,7 @@ type Config struct {
 	EngineURL     string          `envconfig:"ENGINE_URL" desc:"base URL of the engine; without it signals are stored and deliveries wait"`
 	EngineToken   settings.Secret `envconfig:"ENGINE_TOKEN" desc:"bearer token of the engine; required with the URL"`
 	EngineTimeout time.Duration   `envconfig:"ENGINE_TIMEOUT" default:"10s" desc:"timeout of a request to the engine"`
+	EngineMixed   bool            `envconfig:"ENGINE_MIXED_REQUESTS" default:"true" desc:"a request may hold deliveries of several connections; false for an engine that accepts one connection per request"`
 	DecisionWait  time.Duration   `envconfig:"DECISION_WAIT" default:"30s" desc:"longest wait of an interaction for the engine_ids of its Decision"`
 	DeadAfter     time.Duration   `envconfig:"DEAD_AFTER" default:"24h" desc:"shortest time from the first failure to a dead letter; time while blocked does not count"`
 	DeadAttempts  int             `envconfig:"DEAD_ATTEMPTS" default:"8" desc:"fewest attempts before a dead letter"`

@@ -18,8 +18,8 @@ import (
 
 // Store is the queue as a worker needs it; deliveries.Store implements it.
 type Store interface {
-	Lease(ctx context.Context, q deliveries.LeaseQuery) (*deliveries.Lease, error)
-	Complete(ctx context.Context, l *deliveries.Lease, c deliveries.Completion) (deliveries.Completed, error)
+	Lease(ctx context.Context, q deliveries.LeaseQuery) ([]*deliveries.Lease, error)
+	Complete(ctx context.Context, c deliveries.Completion) (deliveries.Completed, error)
 	Block(ctx context.Context, r deliveries.Refusal) error
 	Unblock(ctx context.Context, c deliveries.Credential) error
 	AllowProbeAfter(ctx context.Context, c deliveries.Credential, after time.Duration) error
@@ -43,6 +43,7 @@ type Config struct {
 	Traced func(ctx context.Context, k deliveries.Kind, traceparents []string) (context.Context, func(error))
 
 	Workers      int            // 4
+	BatchLanes   int            // 200: lanes, and so connections, of one request
 	BatchLimit   int            // 200, which is also the most that the engine accepts
 	BatchBytes   int            // 1 MiB
 	Timeout      time.Duration  // 10 s: the longest that Engine.Send takes
@@ -52,7 +53,7 @@ type Config struct {
 	DeadAfter    time.Duration  // 24 h
 	Backoff      backoff.Policy // 1 s to 1 h, of a delivery in a retry lane
 	LaneBackoff  backoff.Policy // 1 s to 15 s, of a lane and of the circuit breaker
-	Poll         time.Duration  // 200 ms: how often an idle worker looks for a lane
+	Poll         time.Duration  // 200 ms: how often one idle worker looks for a lane
 	Compact      time.Duration  // 100 ms: how often deltas are folded without a nudge
 	RefreshHeads time.Duration  // 1 s: how often the oldest entries of waiting lanes are looked up
 	Heartbeat    time.Duration  // 3 s
@@ -100,6 +101,7 @@ func kinds() []deliveries.Kind {
 func withDefaults(c Config) Config {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	c.Workers = cmp.Or(c.Workers, 4)
+	c.BatchLanes = cmp.Or(c.BatchLanes, 200)
 	c.BatchLimit = cmp.Or(c.BatchLimit, 200)
 	c.BatchBytes = cmp.Or(c.BatchBytes, 1<<20)
 	c.DeadAttempts = cmp.Or(c.DeadAttempts, 8)
@@ -138,6 +140,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		for range w.cfg.Workers {
 			wg.Go(func() { w.work(ctx) })
 		}
+		wg.Go(func() { service.Every(ctx, w.cfg.Poll, func(context.Context) { w.wakeOne() }) })
 	}
 	wg.Wait()
 	w.signOff(ctx)
@@ -162,7 +165,7 @@ func (w *Worker) signOff(ctx context.Context) {
 	}
 }
 
-// compact folds deltas after each nudge and at least every Config.Compact. It wakes the workers when lanes
+// compact folds deltas after each nudge and at least every Config.Compact. It wakes a worker when lanes
 // became ready.
 func (w *Worker) compact(ctx context.Context) {
 	for ctx.Err() == nil {
@@ -175,7 +178,7 @@ func (w *Worker) compact(ctx context.Context) {
 			continue
 		}
 		if done.Woken > 0 {
-			w.wakeAll()
+			w.wakeOne()
 		}
 		if !done.More() {
 			sleepUntil(ctx, w.cfg.Compact, w.nudge)
@@ -193,13 +196,19 @@ func (w *Worker) refreshHeads(ctx context.Context) {
 	}
 }
 
-func (w *Worker) wakeAll() {
-	for range w.cfg.Workers {
-		select {
-		case w.wake <- struct{}{}:
-		default:
-			return
-		}
+// wakeOne lets one idle worker look for a lane. One that finds something wakes the next.
+func (w *Worker) wakeOne() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// idle returns when the worker is woken, or when ctx ends.
+func (w *Worker) idle(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-w.wake:
 	}
 }
 

@@ -2,8 +2,9 @@
 // when a batch is split, and when no request is sent at all. Package deliveries owns the queue with its
 // leases and counts; package engine owns the HTTP client.
 //
-// A worker leases a lane, sends its deliveries, completes the lease, and takes the next lane. A retry lane
-// holds deliveries that failed; each of them goes in a request of its own.
+// A worker leases lanes until a request is full, of whatever connections, sends their deliveries in one
+// request, completes the leases, and takes the next lanes. Deliveries that failed go with those of their own
+// lane only. A retry lane holds deliveries that failed twice; each of them goes in a request of its own.
 //
 // A delivery that the engine refuses when it is sent alone (400, 409, 410, 413, 422) is dead-lettered only
 // while the engine accepts others: refusalGuard has the rule. An engine that begins to refuse everything

@@ -11,10 +11,13 @@ import (
 	"storefront.internal/shared/deliveries"
 )
 
-// fakeStore hands out the leases that it was given, one at a time, and keeps what came of them.
+// fakeStore hands out the leases that it was given, one at a time or all at once, and keeps what came of
+// them.
 type fakeStore struct {
 	mu          sync.Mutex
 	leases      []*deliveries.Lease
+	together    bool
+	looks       int
 	limits      []int
 	completed   []deliveries.Completion
 	completeErr []error // of the next settlements
@@ -26,8 +29,9 @@ type fakeStore struct {
 
 func (f *fakeStore) lock() func() { f.mu.Lock(); return f.mu.Unlock }
 
-func (f *fakeStore) Lease(_ context.Context, q deliveries.LeaseQuery) (*deliveries.Lease, error) {
+func (f *fakeStore) Lease(_ context.Context, q deliveries.LeaseQuery) ([]*deliveries.Lease, error) {
 	defer f.lock()()
+	f.looks++
 	if f.blocked {
 		return nil, deliveries.ErrBlocked
 	}
@@ -36,15 +40,19 @@ func (f *fakeStore) Lease(_ context.Context, q deliveries.LeaseQuery) (*deliveri
 			continue
 		}
 		f.limits = append(f.limits, q.Limit)
+		if f.together {
+			all := f.leases
+			f.leases = nil
+			return all, nil
+		}
 		f.leases = slices.Delete(f.leases, i, i+1)
-		return l, nil
+		return []*deliveries.Lease{l}, nil
 	}
 	return nil, nil
 }
 
 func (f *fakeStore) Complete(
 	_ context.Context,
-	_ *deliveries.Lease,
 	s deliveries.Completion,
 ) (deliveries.Completed, error) {
 	defer f.lock()()
@@ -56,7 +64,11 @@ func (f *fakeStore) Complete(
 		}
 	}
 	f.completed = append(f.completed, s)
-	return deliveries.Completed{Delivered: len(s.Outcomes)}, nil
+	n := 0
+	for _, lane := range s.Lanes {
+		n += len(lane.Outcomes)
+	}
+	return deliveries.Completed{Delivered: n}, nil
 }
 
 func (f *fakeStore) note(what string) error {

@@ -102,3 +102,60 @@ func TestPoisonAmongGood(t *testing.T) {
 		t.Errorf("the engine has %d", held)
 	}
 }
+
+// TestPoisonFailsOthersOnce: a delivery that makes the engine fail is sent with those of other connections
+// once; after that each goes alone.
+func TestPoisonFailsOthersOnce(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	failed, most := map[string]int{}, 0
+	s.stub.set(func(_ int, bodies []json.RawMessage) behaviour {
+		poison := func(b json.RawMessage) bool { return strings.Contains(string(b), `"con_17"`) }
+		if !slices.ContainsFunc(bodies, poison) {
+			return behaviour{}
+		}
+		for _, b := range bodies {
+			if failed[string(b)]++; !poison(b) {
+				most = max(most, failed[string(b)])
+			}
+		}
+		return behaviour{status: 500}
+	})
+	const connections = 40
+	s.enqueue(entriesOf(connections, 1, 1)...)
+	s.relayWith("t", nil)
+	s.until("everything but one", func() bool { _, held := s.stub.count(); return held == connections-1 })
+	s.stub.set(nil)
+	s.drained()
+	if most != 1 {
+		t.Errorf("a good delivery failed %d times", most)
+	}
+}
+
+// TestOneConnectionPerRequest: with BatchLanes 1 no request has deliveries of two connections.
+func TestOneConnectionPerRequest(t *testing.T) {
+	t.Parallel()
+	for _, lanes := range []int{1, 0} {
+		s := newStand(t)
+		mixed := false
+		s.stub.set(func(_ int, bodies []json.RawMessage) behaviour {
+			connections := map[string]bool{}
+			for _, b := range bodies {
+				var x struct {
+					ConnectionID string `json:"connection_id"`
+				}
+				_ = json.Unmarshal(b, &x)
+				connections[x.ConnectionID] = true
+			}
+			mixed = mixed || len(connections) > 1
+			return behaviour{}
+		})
+		s.enqueue(entriesOf(40, 2, 1)...)
+		s.relayWith("t", func(c *deliver.Config) { c.BatchLanes = lanes })
+		s.drained()
+		requests, held := s.stub.count()
+		if mixed != (lanes == 0) || held != 80 || lanes == 0 && requests > 40 {
+			t.Errorf("BatchLanes %d: %d requests, several connections in one: %v", lanes, requests, mixed)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -63,20 +64,24 @@ func histogram(name, help string, buckets ...float64) *prometheus.HistogramVec {
 	}, []string{"kind"})
 }
 
-func (m *metrics) completed(
-	l *deliveries.Lease, took time.Duration, c deliveries.Completion, done deliveries.Completed,
-) {
-	unconfirmed, k := 0, l.Kind
-	waited := make(map[int64]time.Duration, len(l.Entries))
-	for _, e := range l.Entries {
-		waited[e.Seq] = e.Waited
-	}
-	for _, o := range c.Outcomes {
-		if o.Unconfirmed {
-			unconfirmed++
+func (m *metrics) completed(took time.Duration, c deliveries.Completion, done deliveries.Completed) {
+	unconfirmed, k := 0, c.Lanes[0].Lease.Kind
+	delay := m.delay.WithLabelValues(k.String())
+	for _, lane := range c.Lanes {
+		if slices.Contains(done.Lost, lane.Lease) {
+			continue
 		}
-		if o.Status == deliveries.Delivered {
-			m.delay.WithLabelValues(k.String()).Observe((waited[o.Seq] + took).Seconds())
+		waited := make(map[int64]time.Duration, len(lane.Lease.Entries))
+		for _, e := range lane.Lease.Entries {
+			waited[e.Seq] = e.Waited
+		}
+		for _, o := range lane.Outcomes {
+			if o.Unconfirmed {
+				unconfirmed++
+			}
+			if o.Status == deliveries.Delivered {
+				delay.Observe((waited[o.Seq] + took).Seconds())
+			}
 		}
 	}
 	for outcome, n := range map[string]int{

@@ -81,7 +81,7 @@ func TestMassRefusalSendsProbesOnly(t *testing.T) {
 		if strings.Trim(refused, "f!") != "" || len(store.leases) != 0 {
 			t.Errorf("outcomes %s, %d leases left", all, len(store.leases))
 		}
-		if o := store.completed[5].Outcomes[0]; o.RetryIn == 0 || o.Reason != "http_422" {
+		if o := store.completed[5].Lanes[0].Outcomes[0]; o.RetryIn == 0 || o.Reason != "http_422" {
 			t.Errorf("a refused probe: %+v", o)
 		}
 	})

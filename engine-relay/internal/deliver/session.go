@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"storefront.internal/shared/breaker"
@@ -10,21 +11,37 @@ import (
 	"storefront.internal/shared/service"
 )
 
-// session sends the deliveries of one lease.
+// session sends the deliveries of lanes that were leased together.
 type session struct {
 	w               *Worker
-	lease           *deliveries.Lease
+	kind            deliveries.Kind
+	isolated        bool // a retry lane, leased alone
+	lanes           []deliveries.LaneCompletion
 	leaseEnds       time.Time
 	refusalsAtLease int64 // Worker.refusals before the lease was asked for
 	probe           bool  // the next request probes a refused credential
-	outcomes        []deliveries.Outcome
-	laneDelay       time.Duration
+}
+
+func newSession(w *Worker, leases []*deliveries.Lease, ends time.Time, refusals int64) *session {
+	s := &session{
+		w: w, kind: leases[0].Kind, isolated: leases[0].Isolated, probe: leases[0].Probe, leaseEnds: ends,
+		refusalsAtLease: refusals, lanes: make([]deliveries.LaneCompletion, len(leases)),
+	}
+	for i, l := range leases {
+		s.lanes[i].Lease = l
+	}
+	return s
+}
+
+// delivery is an entry with the lane that it belongs to.
+type delivery struct {
+	deliveries.LeasedEntry
+	lane *deliveries.LaneCompletion
 }
 
 // run sends until every delivery has an outcome, one has to wait, or the lease is too short for another
 // request. A delivery without an outcome returns to the queue unchanged.
 func (s *session) run(ctx context.Context) {
-	s.probe = s.lease.Probe
 	send, cancel := service.WithGracePeriod(ctx, s.w.cfg.StopGrace)
 	defer cancel()
 	defer s.returnProbe(ctx)
@@ -36,7 +53,7 @@ func (s *session) run(ctx context.Context) {
 		batch := batches[len(batches)-1]
 		batches = batches[:len(batches)-1]
 		reply := s.send(send, batch)
-		class := s.guard(classify(s.lease.Kind, reply), reply, len(batch))
+		class := s.guard(classify(s.kind, reply), reply, batch)
 		s.recordReply(ctx, class, reply)
 		if class == malformed && len(batch) > 1 {
 			half := len(batch) / 2
@@ -68,19 +85,22 @@ func (s *session) returnProbe(ctx context.Context) {
 }
 
 // batches returns the requests of the lease as a stack, the first on top.
-func (s *session) batches() [][]deliveries.LeasedEntry {
-	e := s.lease.Entries
-	if !s.lease.Isolated {
-		return [][]deliveries.LeasedEntry{e}
+func (s *session) batches() [][]delivery {
+	var all []delivery
+	for i := range s.lanes {
+		for _, e := range s.lanes[i].Lease.Entries {
+			all = append(all, delivery{e, &s.lanes[i]})
+		}
 	}
-	single := make([][]deliveries.LeasedEntry, 0, len(e))
-	for i := len(e) - 1; i >= 0; i-- {
-		single = append(single, e[i:i+1])
+	if !s.isolated {
+		return [][]delivery{all}
 	}
+	single := slices.Collect(slices.Chunk(all, 1))
+	slices.Reverse(single)
 	return single
 }
 
-func (s *session) send(ctx context.Context, batch []deliveries.LeasedEntry) Reply {
+func (s *session) send(ctx context.Context, batch []delivery) Reply {
 	bodies := make([][]byte, len(batch))
 	for i := range batch {
 		bodies[i] = batch[i].Body
@@ -89,17 +109,17 @@ func (s *session) send(ctx context.Context, batch []deliveries.LeasedEntry) Repl
 	defer cancel()
 	ctx, traced := s.trace(ctx, batch)
 	began := time.Now()
-	reply := s.w.cfg.Engine.Send(ctx, s.lease.Kind, bodies)
+	reply := s.w.cfg.Engine.Send(ctx, s.kind, bodies)
 	reply.RetryAfter = min(reply.RetryAfter, s.w.cfg.Backoff.Max)
 	traced(reply.spanError())
 	failpoint.Hit(failpoint.DeliverAnswered)
-	s.w.metrics.request(s.lease.Kind, reply, len(batch), time.Since(began))
-	s.w.replyLog.add(s.lease.Kind, reply, len(batch))
+	s.w.metrics.request(s.kind, reply, len(batch), time.Since(began))
+	s.w.replyLog.add(s.kind, reply, len(batch))
 	return reply
 }
 
 // trace starts the span of a request when one of its deliveries has a trace.
-func (s *session) trace(ctx context.Context, batch []deliveries.LeasedEntry) (context.Context, func(error)) {
+func (s *session) trace(ctx context.Context, batch []delivery) (context.Context, func(error)) {
 	var traces []string
 	for i := range batch {
 		if batch[i].Traceparent != "" {
@@ -109,17 +129,17 @@ func (s *session) trace(ctx context.Context, batch []deliveries.LeasedEntry) (co
 	if len(traces) == 0 || s.w.cfg.Traced == nil {
 		return ctx, func(error) {}
 	}
-	return s.w.cfg.Traced(ctx, s.lease.Kind, traces)
+	return s.w.cfg.Traced(ctx, s.kind, traces)
 }
 
 // guard asks the refusalGuard about a delivery that is refused alone, and tells it what was accepted.
-func (s *session) guard(class replyClass, r Reply, size int) replyClass {
-	g, kind, began, ended := s.w.guards[s.lease.Kind], s.lease.Kind.String(), false, false
+func (s *session) guard(class replyClass, r Reply, batch []delivery) replyClass {
+	g, kind, began, ended := s.w.guards[s.kind], s.kind.String(), false, false
 	switch {
-	case class == malformed && size == 1:
-		class, began = g.refuse(s.lease.ConnectionID)
+	case class == malformed && len(batch) == 1:
+		class, began = g.refuse(batch[0].lane.Lease.ConnectionID)
 	case class == accepted:
-		ended = g.accept(size)
+		ended = g.accept(len(batch))
 	case class == perItem:
 		ended = g.accept(r.acceptedItems())
 	}
@@ -140,7 +160,7 @@ func (s *session) recordReply(ctx context.Context, class replyClass, r Reply) {
 		return
 	}
 	store, credential := s.w.cfg.Store, s.w.cfg.Engine.Credential()
-	refusal := deliveries.Refusal{Credential: credential, LeasedAt: s.lease.LeasedAt, Probe: s.probe}
+	refusal := deliveries.Refusal{Credential: credential, LeasedAt: s.lanes[0].Lease.LeasedAt, Probe: s.probe}
 	s.probe = false
 	change := func(ctx context.Context) error { return store.Unblock(ctx, credential) }
 	switch {
@@ -159,43 +179,43 @@ func (s *session) recordReply(ctx context.Context, class replyClass, r Reply) {
 }
 
 func (s *session) updateBreaker(class replyClass, r Reply) {
-	b := s.w.breakers[s.lease.Kind]
+	b := s.w.breakers[s.kind]
 	closed := b.State() == breaker.Closed
 	switch {
-	case class == malformed && s.w.guards[s.lease.Kind].active():
+	case class == malformed && s.w.guards[s.kind].active():
 		// a batch of a lease from before: neither a success nor a failure
 	case engineResponded(class):
 		b.Success()
 		if !closed {
-			s.w.log.Info("circuit breaker closed", "kind", s.lease.Kind.String())
+			s.w.log.Info("circuit breaker closed", "kind", s.kind.String())
 		}
-	case !s.lease.Isolated || !blameable(class, r) || r.RetryAfter > 0 || !closed:
+	case !s.isolated || !blameable(class, r) || r.RetryAfter > 0 || !closed:
 		if class == massRefused { // opens at once
 			r.RetryAfter = max(r.RetryAfter, s.w.cfg.LaneBackoff.Min)
 		}
 		b.Failure(r.RetryAfter)
 		if closed && b.State() != breaker.Closed {
-			s.w.log.Warn("circuit breaker opened", "kind", s.lease.Kind.String(), "reason", reason(class, r))
+			s.w.log.Warn("circuit breaker opened", "kind", s.kind.String(), "reason", reason(class, r))
 		}
 	}
 }
 
 // applyReply gives each delivery of a request its outcome. It reports whether the next request may be sent.
-func (s *session) applyReply(class replyClass, r Reply, batch []deliveries.LeasedEntry) bool {
+func (s *session) applyReply(class replyClass, r Reply, batch []delivery) bool {
 	switch class {
 	case unauthorized:
 		return false
 	case accepted:
 		for _, e := range batch {
-			s.add(e, deliveries.Delivered, "")
+			e.add(deliveries.Delivered, "")
 		}
 		return true
 	case malformed:
-		s.add(batch[0], deliveries.DeadLettered, reason(class, r))
+		batch[0].add(deliveries.DeadLettered, reason(class, r))
 		return true
 	case spared, massRefused:
 		e := batch[0]
-		s.outcomes = append(s.outcomes, deliveries.Outcome{
+		e.lane.Outcomes = append(e.lane.Outcomes, deliveries.Outcome{
 			Seq: e.Seq, Status: deliveries.Failed, Reason: reason(class, r), Isolate: true,
 			RetryIn: max(s.w.cfg.Backoff.Delay(e.Attempts+1), r.RetryAfter),
 		})
@@ -209,7 +229,7 @@ func (s *session) applyReply(class replyClass, r Reply, batch []deliveries.Lease
 	return false
 }
 
-func (s *session) applyResults(r Reply, batch []deliveries.LeasedEntry) bool {
+func (s *session) applyResults(r Reply, batch []delivery) bool {
 	goOn := true
 	for i, e := range batch {
 		result := Result{}
@@ -218,9 +238,9 @@ func (s *session) applyResults(r Reply, batch []deliveries.LeasedEntry) bool {
 		}
 		switch result.Status {
 		case Created, Exists:
-			s.add(e, deliveries.Delivered, "")
+			e.add(deliveries.Delivered, "")
 		case Rejected:
-			s.add(e, deliveries.DeadLettered, "rejected: "+result.Reason)
+			e.add(deliveries.DeadLettered, "rejected: "+result.Reason)
 		default:
 			s.scheduleRetry(perItem, r, e, len(batch))
 			goOn = false
@@ -229,32 +249,31 @@ func (s *session) applyResults(r Reply, batch []deliveries.LeasedEntry) bool {
 	return goOn
 }
 
-func (s *session) add(e deliveries.LeasedEntry, status deliveries.OutcomeStatus, reason string) {
-	s.outcomes = append(s.outcomes, deliveries.Outcome{Seq: e.Seq, Status: status, Reason: reason})
+func (e delivery) add(status deliveries.OutcomeStatus, reason string) {
+	e.lane.Outcomes = append(e.lane.Outcomes, deliveries.Outcome{Seq: e.Seq, Status: status, Reason: reason})
 }
 
 // scheduleRetry lets a delivery wait. The second failure that it may have caused itself moves it to the retry
 // lane, except while the breaker is not closed: then the whole engine fails, and only the probe, sent alone,
 // is moved.
-func (s *session) scheduleRetry(class replyClass, r Reply, e deliveries.LeasedEntry, size int) {
+func (s *session) scheduleRetry(class replyClass, r Reply, e delivery, size int) {
 	n := e.Attempts + 1
-	closed := s.w.breakers[s.lease.Kind].State() == breaker.Closed
+	closed := s.w.breakers[s.kind].State() == breaker.Closed
 	o := deliveries.Outcome{
 		Seq: e.Seq, Status: deliveries.Failed, Reason: reason(class, r),
 		Unconfirmed: class == maybeSent || class == perItem,
-		Isolate:     s.lease.Isolated || blameable(class, r) && n >= 2 && (size == 1 || closed),
+		Isolate:     s.isolated || blameable(class, r) && n >= 2 && (size == 1 || closed),
 	}
 	if o.Isolate {
 		o.RetryIn = max(s.w.cfg.Backoff.Delay(n), r.RetryAfter)
 	} else {
-		s.laneDelay = max(s.laneDelay, s.w.cfg.LaneBackoff.Delay(n), r.RetryAfter)
+		e.lane.Delay = max(e.lane.Delay, s.w.cfg.LaneBackoff.Delay(n), r.RetryAfter)
 	}
-	s.outcomes = append(s.outcomes, o)
+	e.lane.Outcomes = append(e.lane.Outcomes, o)
 }
 
 func (s *session) completion() deliveries.Completion {
 	return deliveries.Completion{
-		Outcomes: s.outcomes, LaneDelay: s.laneDelay,
-		DeadAttempts: s.w.cfg.DeadAttempts, DeadAfter: s.w.cfg.DeadAfter,
+		Lanes: s.lanes, DeadAttempts: s.w.cfg.DeadAttempts, DeadAfter: s.w.cfg.DeadAfter,
 	}
 }

@@ -25,18 +25,16 @@ const (
 func (w *Worker) work(ctx context.Context) {
 	for ctx.Err() == nil {
 		served, err := w.serveNext(ctx)
-		pause := w.cfg.Poll
 		if err != nil && ctx.Err() == nil {
 			w.log.Error("a lane could not be delivered", "error", err)
-			pause = time.Second
-		}
-		if !served || err != nil {
-			sleepUntil(ctx, pause, w.wake)
+			_ = backoff.Sleep(ctx, time.Second)
+		} else if !served {
+			w.idle(ctx)
 		}
 	}
 }
 
-// serveNext serves one lane. It reports false when there was nothing to do.
+// serveNext serves the next lanes. It reports false when there was nothing to do.
 func (w *Worker) serveNext(ctx context.Context) (bool, error) {
 	var allowedKinds []deliveries.Kind
 	for _, k := range kinds() {
@@ -58,7 +56,8 @@ func (w *Worker) serveNext(ctx context.Context) (bool, error) {
 	// workers.
 	isolatedSlotsBusy := int(w.isolatedWorkers.Load()) >= max(1, w.cfg.Workers/2)
 	return w.serve(ctx, deliveries.LeaseQuery{
-		Kinds: allowedKinds, Limit: w.cfg.BatchLimit, SkipRetryLanes: isolatedSlotsBusy,
+		Kinds: allowedKinds, Lanes: w.cfg.BatchLanes, Limit: w.cfg.BatchLimit,
+		SkipRetryLanes: isolatedSlotsBusy,
 	})
 }
 
@@ -77,32 +76,31 @@ func (w *Worker) serve(ctx context.Context, q deliveries.LeaseQuery) (bool, erro
 	q.RelayID, q.Credential = w.cfg.RelayID, w.cfg.Engine.Credential()
 	q.MaxBytes, q.TTL, q.DecisionWait = w.cfg.BatchBytes, w.cfg.Lease, w.cfg.DecisionWait
 	leaseEnds, refusals := time.Now().Add(w.cfg.Lease), w.refusals.Load()
-	var lease *deliveries.Lease
-	// A stop must not interrupt the COMMIT: the lane would stay leased with no worker on it.
+	var leases []*deliveries.Lease
+	// A stop must not interrupt the COMMIT: the lanes would stay leased with no worker on them.
 	err := w.withTimeout(context.WithoutCancel(ctx), func(ctx context.Context) (err error) {
-		lease, err = w.cfg.Store.Lease(ctx, q)
+		leases, err = w.cfg.Store.Lease(ctx, q)
 		return err
 	})
 	if errors.Is(err, deliveries.ErrBlocked) {
 		return false, nil
 	}
-	if err != nil || lease == nil {
+	if err != nil || len(leases) == 0 {
 		return false, err
 	}
-	if lease.Isolated {
+	w.wakeOne() // there may be more
+	s := newSession(w, leases, leaseEnds, refusals)
+	if s.isolated {
 		w.isolatedWorkers.Add(1)
 		defer w.isolatedWorkers.Add(-1)
 	}
 	failpoint.Hit(failpoint.DeliverLeased)
-	s := &session{w: w, lease: lease, leaseEnds: leaseEnds, refusalsAtLease: refusals}
 	s.run(ctx)
-	return true, w.complete(ctx, lease, time.Since(leaseEnds.Add(-w.cfg.Lease)), s.completion())
+	return true, w.complete(ctx, time.Since(leaseEnds.Add(-w.cfg.Lease)), s.completion())
 }
 
-// complete ends the lease, even while the worker stops.
-func (w *Worker) complete(
-	ctx context.Context, l *deliveries.Lease, took time.Duration, c deliveries.Completion,
-) error {
+// complete ends the leases, even while the worker stops.
+func (w *Worker) complete(ctx context.Context, took time.Duration, c deliveries.Completion) error {
 	ctx = context.WithoutCancel(ctx)
 	var err error
 	for attempt := range completeAttempts {
@@ -111,22 +109,25 @@ func (w *Worker) complete(
 		}
 		var done deliveries.Completed
 		err = w.withTimeout(ctx, func(ctx context.Context) (err error) {
-			done, err = w.cfg.Store.Complete(ctx, l, c)
+			done, err = w.cfg.Store.Complete(ctx, c)
 			return err
 		})
 		if err == nil {
 			failpoint.Hit(failpoint.DeliverSettled)
-			w.metrics.completed(l, took, c, done)
-			return nil
-		}
-		if errors.Is(err, deliveries.ErrLeaseLost) {
-			w.metrics.fenced.Inc()
-			w.log.Warn("a lease expired before it was completed",
-				"connection_id", l.ConnectionID, "kind", l.Kind.String())
+			w.metrics.completed(took, c, done)
+			w.reportLost(done.Lost)
 			return nil
 		}
 	}
 	return err
+}
+
+func (w *Worker) reportLost(lost []*deliveries.Lease) {
+	w.metrics.fenced.Add(float64(len(lost)))
+	if len(lost) > 0 {
+		w.log.Warn("leases expired before they were completed",
+			"lanes", len(lost), "connection_id", lost[0].ConnectionID, "kind", lost[0].Kind.String())
+	}
 }
 
 func (w *Worker) withTimeout(ctx context.Context, f func(context.Context) error) error {

@@ -13,7 +13,17 @@ import (
 
 func statuses(s deliveries.Completion) string {
 	text := ""
-	for _, o := range s.Outcomes {
+	for i, lane := range s.Lanes {
+		if i > 0 {
+			text += " "
+		}
+		text += outcomes(lane)
+	}
+	return text
+}
+
+func outcomes(lane deliveries.LaneCompletion) (text string) {
+	for _, o := range lane.Outcomes {
 		text += map[deliveries.OutcomeStatus]string{deliveries.Delivered: "d", deliveries.DeadLettered: "x",
 			deliveries.Failed: "f"}[o.Status]
 		if o.Unconfirmed {
@@ -44,7 +54,7 @@ func TestBisect(t *testing.T) {
 			t.Fatalf("completed %+v", store.completed)
 		}
 		order := ""
-		for _, o := range store.completed[0].Outcomes {
+		for _, o := range store.completed[0].Lanes[0].Outcomes {
 			order += string(rune('0' + o.Seq))
 			if o.Status == deliveries.DeadLettered && o.Reason != "http_422" {
 				t.Errorf("reason %q", o.Reason)
@@ -78,7 +88,7 @@ func TestMixedResults(t *testing.T) {
 		if got := statuses(store.completed[0]); got != "dxf?d" {
 			t.Errorf("statuses %s", got)
 		}
-		if r := store.completed[0].Outcomes[1].Reason; r != "rejected: odd" {
+		if r := store.completed[0].Lanes[0].Outcomes[1].Reason; r != "rejected: odd" {
 			t.Errorf("reason %q", r)
 		}
 	})
@@ -130,12 +140,7 @@ func TestProbeIsNotLost(t *testing.T) {
 			w := New(Config{Store: store, Engine: engine, RelayID: "r"})
 			l := lease("a")
 			l.Probe = probe
-			s := &session{
-				w:               w,
-				lease:           l,
-				leaseEnds:       time.Now().Add(w.cfg.Lease),
-				refusalsAtLease: w.refusals.Load(),
-			}
+			s := newSession(w, []*deliveries.Lease{l}, time.Now().Add(w.cfg.Lease), w.refusals.Load())
 			if late {
 				w.refusals.Add(1)
 			}
@@ -174,8 +179,8 @@ func TestSecondFailureIsolates(t *testing.T) {
 			if got := statuses(store.completed[0]); got != want {
 				t.Errorf("after %d: %s, want %s", attempts, got, want)
 			}
-			if waits := store.completed[0].LaneDelay > 0; waits != (want == "ff" || want == "f?f?") {
-				t.Errorf("the lane waits %v", store.completed[0].LaneDelay)
+			if waits := store.completed[0].Lanes[0].Delay > 0; waits != (want == "ff" || want == "f?f?") {
+				t.Errorf("the lane waits %v", store.completed[0].Lanes[0].Delay)
 			}
 		})
 	}
@@ -250,8 +255,8 @@ func TestRetryAfterHoldsTheEngine(t *testing.T) {
 		if len(engine.at) != 2 || engine.at[1].Sub(engine.at[0]) < time.Minute {
 			t.Errorf("sent at %v", engine.at)
 		}
-		if store.completed[0].LaneDelay != time.Minute {
-			t.Errorf("the lane waits %v", store.completed[0].LaneDelay)
+		if store.completed[0].Lanes[0].Delay != time.Minute {
+			t.Errorf("the lane waits %v", store.completed[0].Lanes[0].Delay)
 		}
 	})
 }
