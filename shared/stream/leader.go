@@ -17,7 +17,7 @@ const (
 	// rather than sent to the leader, and how many fail fast until it is left out.
 	leaderFailures = 3
 	// maxLeaderOpen bounds the time between two probes of a leader.
-	maxLeaderOpen = 5 * time.Second
+	maxLeaderOpen = 2 * time.Second
 	// noLeader is the id of a leader that is not known.
 	noLeader = -1
 )
