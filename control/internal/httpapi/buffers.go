@@ -90,8 +90,8 @@ func (b *bodyBuffers) read(r *request, limit int64) (*bodyBuffer, error) {
 	}
 	one.release()
 	// The deadline stays, since the server skips what is left of the body.
-	r.answer.Header().Set("Connection", "close")
 	if errors.Is(err, os.ErrDeadlineExceeded) {
+		r.answer.Header().Set("Connection", "close")
 		err = fault.New(fault.InvalidRequest, "The body came too slowly.")
 	}
 	return nil, err
