@@ -60,6 +60,17 @@ func (a *Assignment) seek(at topicPartition, offset int64) {
 	s.position, s.committed, s.ahead = offset, offset, map[int64]int64{}
 }
 
+// begin makes a partition begin where Begin said. The next commit contains that, unless the group has it.
+func (a *Assignment) begin(at topicPartition, s Start) {
+	a.seek(at, s.Offset)
+	if s.Marked && s.Committed == s.Offset {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.state[at].committed = -1
+}
+
 // Batches returns the channel of fetched batches of all partitions. Those of one partition come in order. The
 // channel is closed when the generation has ended.
 func (a *Assignment) Batches() <-chan Batch { return a.batches }

@@ -59,7 +59,12 @@ func (c *Consumer) begin(ctx context.Context, client *kafka.Client, gen *kafka.G
 		return err
 	}
 	for _, s := range b.Starts {
-		a.seek(topicPartition{s.Topic, s.Partition}, s.Offset)
+		a.begin(topicPartition{s.Topic, s.Partition}, s)
+	}
+	// Partitions without new records are marked as well, and the lag shows at once what is read again.
+	if err := a.commitPositions(); err != nil {
+		c.cfg.Logger.Warn("the offsets of the beginning were not committed, the next commit repeats it",
+			"group", gen.GroupID, "error", err)
 	}
 	return nil
 }

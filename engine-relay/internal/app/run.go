@@ -96,8 +96,7 @@ func (a *App) read(ctx context.Context) error {
 		if !errors.Is(err, sink.ErrBehind) {
 			return err
 		}
-		a.logger.Error("PostgreSQL was restored or failed over; the consumer group is joined again",
-			"error", err)
+		a.logger.Warn("the consumer group is joined again", "error", err)
 		if backoff.Sleep(ctx, rejoinDelay) != nil {
 			return nil
 		}

@@ -6,10 +6,10 @@ import (
 	"fmt"
 )
 
-// ErrBehind says that PostgreSQL lacks records that this relay has stored, or that another relay has begun
-// with a partition meanwhile. PostgreSQL was restored to an earlier time or failed over to a standby that was
-// behind. The relay must begin with its partitions again.
-var ErrBehind = errors.New("sink: PostgreSQL is behind what this relay has stored")
+// ErrBehind says that PostgreSQL lacks records that this relay has stored: it was restored to an earlier time
+// or failed over to a standby that was behind. Or another relay has begun with a partition meanwhile. The
+// relay must begin with its partitions again.
+var ErrBehind = errors.New("sink: PostgreSQL is not where this relay left it")
 
 // Partition is a partition of a topic.
 type Partition struct {
@@ -79,7 +79,7 @@ func CheckPositions(least map[Partition]int64, positions []Position) error {
 	for p, least := range least {
 		next, known := found[p]
 		if !known {
-			return fmt.Errorf("%w: %s/%d is not this relay's", ErrBehind, p.Topic, p.ID)
+			return fmt.Errorf("%w: %s/%d belongs to another assignment", ErrBehind, p.Topic, p.ID)
 		}
 		if next < least {
 			return fmt.Errorf("%w: %s/%d is stored to %d, this relay had stored to %d", ErrBehind, p.Topic,
