@@ -63,7 +63,8 @@ func checkRenderedRules(t *testing.T, text string, namespace any) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), "promtool", "check", "rules", file).CombinedOutput(); err != nil {
+	promtool := exec.CommandContext(t.Context(), "promtool", "check", "rules", file)
+	if out, err := promtool.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 	var rules struct {

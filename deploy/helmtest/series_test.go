@@ -122,7 +122,8 @@ func missing(all []selector, metrics string) (found []string) {
 		}
 		for _, list := range s.patterns() {
 			matches := func(labels string) bool {
-				return !slices.ContainsFunc(list, func(p *regexp.Regexp) bool { return !p.MatchString(labels) })
+				return !slices.ContainsFunc(list,
+					func(p *regexp.Regexp) bool { return !p.MatchString(labels) })
 			}
 			if !slices.ContainsFunc(series[s.metric], matches) {
 				found = append(found, fmt.Sprintf("%s selects %s{%s}", s.where, s.metric, s.labels))
@@ -141,7 +142,8 @@ func checkFreshSeries(t *testing.T, nodes map[string]*node) {
 		t.Fatalf("only %d selectors were found", len(all))
 	}
 	var left []string
-	_ = poll.Within(t.Context(), time.Minute, "all series exist", func() error { // upkeep reads the first values
+	// upkeep reads the first values after the start
+	_ = poll.Within(t.Context(), time.Minute, "all series exist", func() error {
 		var metrics strings.Builder
 		for _, n := range nodes {
 			status, text := get(t, n.url("ops", "/metrics"))

@@ -19,8 +19,8 @@ func NewRegistry(service string) *prometheus.Registry {
 func buildInfo(service string) prometheus.Collector {
 	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "storefront_build_info",
-		Help: "Always 1; the labels name the service (component), its version (a tag or a commit) and the Go " +
-			"version that built it.",
+		Help: "Always 1; the labels name the service (component), its version (a tag or a commit) and the " +
+			"Go version that built it.",
 	}, []string{"component", "version", "go_version"})
 	v.WithLabelValues(service, Version(), runtime.Version()).Set(1)
 	return v

@@ -87,11 +87,11 @@ func startPrometheus(ctx context.Context, root, dir string, x *topology.Topology
 		func() error { return stack.Probe(ctx, p.url+"/-/ready") })
 }
 
-// targetLabels are the labels that the Prometheus operator gives to a target of the chart's ServiceMonitors. They
-// win over labels of the metrics.
+// targetLabels are the labels that the Prometheus operator gives to a target of the chart's ServiceMonitors.
+// They win over labels of the metrics.
 func targetLabels(job string, i int) string {
-	return fmt.Sprintf("{namespace: shop, service: sf-storefront-%s-ops, pod: sf-storefront-%s-%d, container: %s, "+
-		"endpoint: ops, node: node-0, prometheus: monitoring/k8s, cluster: c1}", job, job, i, job)
+	return fmt.Sprintf("{namespace: shop, service: sf-storefront-%s-ops, pod: sf-storefront-%s-%d, "+
+		"container: %s, endpoint: ops, node: node-0, prometheus: monitoring/k8s, cluster: c1}", job, job, i, job)
 }
 
 // stop ends Prometheus. Its data is not needed any more.
