@@ -51,7 +51,7 @@ func readProduct(r *reader, root int, c *completion) *CatalogAggregate {
 		}
 		known[v.ExternalID] = true
 		if c.variant(&v) {
-			r.giveBack()
+			r.recycle()
 		} else {
 			a.Variants = append(a.Variants, v)
 		}

@@ -39,7 +39,7 @@ const absent = -1
 type reader struct {
 	tree      *tree
 	violation *Violation
-	lent      []LocalizedText // since the last call of giveBack
+	lent      []LocalizedText // since the last call of recycle
 	free      []LocalizedText
 }
 
@@ -54,9 +54,9 @@ func (r *reader) newText() LocalizedText {
 	return r.lent[len(r.lent)-1]
 }
 
-// giveBack allows the texts that were read since the last call to be used again. A map with many languages
+// recycle allows the texts that were read since the last call to be used again. A map with many languages
 // keeps its size, so it is left to the collector.
-func (r *reader) giveBack() {
+func (r *reader) recycle() {
 	const few = 8
 	for _, text := range r.lent {
 		if len(text) <= few {
@@ -67,7 +67,7 @@ func (r *reader) giveBack() {
 	r.lent = r.lent[:0]
 }
 
-// keep lets the caller keep the texts that were read since the last call of giveBack.
+// keep lets the caller keep the texts that were read since the last call of recycle.
 func (r *reader) keep() { r.lent = r.lent[:0] }
 
 func (r *reader) fail(n int, rule Rule) {

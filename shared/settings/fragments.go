@@ -52,7 +52,7 @@ type Kafka struct {
 	KafkaSASL         string   `envconfig:"KAFKA_SASL" desc:"mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; empty: none. PLAIN sends the password, so it needs KAFKA_TLS"`
 	KafkaUsername     string   `envconfig:"KAFKA_USERNAME" desc:"SASL user; required with KAFKA_SASL"`
 	KafkaPassword     Secret   `envconfig:"KAFKA_PASSWORD" desc:"SASL password; required with KAFKA_SASL"`
-	KafkaInsecure     bool     `envconfig:"KAFKA_INSECURE" default:"false" desc:"accept PLAIN without TLS: whoever sees the traffic learns the password"`
+	KafkaInsecure     bool     `envconfig:"KAFKA_INSECURE" default:"false" desc:"accept PLAIN without TLS, by which the password can be read from the traffic"`
 }
 
 // The values of KAFKA_SASL.
