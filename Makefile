@@ -57,6 +57,11 @@ soak: build ## Run the system tests at full length (SOAKTIME=120m at most)
 	SOAK=1 bin/local exec -- $(TEST) -v -parallel 16 -timeout $(SOAKTIME) storefront.internal/deploy/systemtest/...
 	SOAK=1 bin/local exec -- $(TEST) -v -run 'TestADelete|TestFetches' storefront.internal/control/internal/postgres
 
+.PHONY: matrix
+matrix: build ## Make each dependency fail in each way and write deploy/runbooks/failure-matrix.md (8 minutes)
+	SOAK=1 MATRIX_PAGE=$(CURDIR)/deploy/runbooks/failure-matrix.md bin/local exec -- $(TEST) -v -run 'TestFailureMatrix$$' -timeout 20m \
+		storefront.internal/deploy/systemtest
+
 .PHONY: faults
 faults: build ## Inject faults into a whole deployment and check what it stored (MINUTES=10 SEED=n FAULTS=N1,N2 REDIS=false SIGNALS=n BROKERS=n REPORT=file)
 	bin/faults run -minutes $(or $(MINUTES),10) -seed $(or $(SEED),0) -faults "$(FAULTS)" -redis=$(or $(REDIS),true) -bin $(CURDIR)/bin \
