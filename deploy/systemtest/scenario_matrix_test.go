@@ -15,9 +15,9 @@ import (
 )
 
 // While a dependency fails, every operation answers what the failure matrix says, in the time that it says,
-// and afterwards all answer as usual again. Nothing that was accepted is lost. `make matrix` runs all cells and
-// writes the page. MATRIX=short runs a few cells on a machine that does more: it allows a 503 of an overloaded
-// edge, and checks only that no answer takes seconds.
+// and afterwards all answer as usual again. Nothing that was accepted is lost. `make matrix` runs all cells
+// and writes the page. MATRIX=short runs a few cells on a machine that does more: it allows a 503 of an
+// overloaded edge, and checks only that no answer takes seconds.
 func TestFailureMatrix(t *testing.T) {
 	t.Parallel()
 	if !soaking() && os.Getenv("MATRIX") != "short" {
