@@ -60,7 +60,8 @@ func TestClaimQuotaBoundsEveryHour(t *testing.T) {
 	t.Parallel()
 	const live = 1000
 	now := time.Now()
-	l := ratelimit.New(ratelimit.Config{PerKey: intake.ClaimQuota(live), Now: func() time.Time { return now }})
+	l := ratelimit.New(ratelimit.Config{PerKey: intake.ClaimQuota(live),
+		Now: func() time.Time { return now }})
 	s := ratelimit.Subject{Key: "con_1"}
 	var made []time.Time
 	for range 4 * 3600 {
