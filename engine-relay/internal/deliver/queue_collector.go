@@ -46,10 +46,10 @@ func newQueueCollector(w *Worker) *queueCollector {
 		dead: desc("dead_last_24h", "Deliveries that were dead-lettered in the last 24 hours.",
 			"kind"),
 		lanes: desc("lanes",
-			"Lanes that hold deliveries, by what they wait for: leased (a relay sends them now), retry (retry "+
-				"lanes: the engine refused their deliveries before, each waits for its next attempt), resting "+
-				"(the engine asked to wait, or a request failed), ready (for a relay, or for the Decision of "+
-				"their first deliveries).", "kind", "state"),
+			"Lanes that hold deliveries, by what they wait for: leased (a relay sends them now), retry "+
+				"(retry lanes: the engine refused their deliveries before, each waits for its next "+
+				"attempt), resting (the engine asked to wait, or a request failed), ready (for a relay, "+
+				"or for the Decision of their first deliveries).", "kind", "state"),
 		state: desc("worker_state", "1 for the state of the delivery worker.", "state"),
 		blocked: desc("blocked_since_timestamp_seconds",
 			"Unix time at which the engine refused the credential; 0 while the worker is not blocked."),
@@ -65,7 +65,8 @@ func newQueueCollector(w *Worker) *queueCollector {
 // Describe implements prometheus.Collector.
 func (g *queueCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		g.pending, g.oldest, g.unconfirmed, g.dead, g.lanes, g.state, g.blocked, g.breaker, g.massRefusal, g.up,
+		g.pending, g.oldest, g.unconfirmed, g.dead, g.lanes, g.state, g.blocked, g.breaker, g.massRefusal,
+		g.up,
 	} {
 		ch <- d
 	}

@@ -46,7 +46,8 @@ func TestStoredOffsets(t *testing.T) {
 			FROM relay.stored_offsets`)
 	}
 	b.begin(t, "a/1", "kafka", 5, -1)
-	expect(t, "a relay that PostgreSQL does not know begins at the first records", held(), "{[-1,3)} {[-1,3)}")
+	expect(t, "a relay that PostgreSQL does not know begins at the first records", held(),
+		"{[-1,3)} {[-1,3)}")
 	for _, span := range [][2]int64{{3, 5}, {9, 12}} {
 		if err := b.store1(t, "a/1", 0, span[0], span[1], 3); err != nil {
 			t.Fatal(err)
