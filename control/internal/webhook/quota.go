@@ -42,7 +42,7 @@ func (q *quotas) take(e ident.EndpointID, bytes int) error {
 	used := q.used[e]
 	if used.Deliveries > 0 && (used.Deliveries >= q.of.Deliveries || used.Bytes+bytes > q.of.Bytes) {
 		return &fault.Error{Code: fault.RateLimited,
-			Detail: "The endpoint delivered too much in this minute.",
+			Detail:     "The endpoint delivered too much in this minute.",
 			RetryAfter: q.minute.Add(time.Minute).Sub(now)}
 	}
 	q.used[e] = Quota{used.Deliveries + 1, used.Bytes + bytes}
