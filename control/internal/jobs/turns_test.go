@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,7 +30,14 @@ func TestSlowShopLeavesWorkers(t *testing.T) {
 		queue = append(queue, job{"con_other", time.Now()})
 		began, other := time.Now(), time.Duration(-1)
 		free, returned := workers, make(chan job, workers)
+		var mu sync.Mutex // of running and peak
 		running, peak, attempts, done := 0, 0, 0, 0
+		count := func(n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			running += n
+			peak = max(peak, running)
+		}
 		for done < slow+1 {
 			for i := 0; i < len(queue) && free > 0; i++ {
 				j := queue[i]
@@ -47,10 +55,9 @@ func TestSlowShopLeavesWorkers(t *testing.T) {
 							other = time.Since(began)
 							return nil
 						}
-						running++
-						peak = max(peak, running)
+						count(1)
+						defer count(-1)
 						time.Sleep(10 * time.Second)
-						running--
 						return nil
 					})
 					j.due = time.Time{}
