@@ -50,8 +50,8 @@ func TestMetricsReferenceNamesMetricsWithoutSamples(t *testing.T) {
 	want := "| Metric | Type | Labels | Meaning |\n|---|---|---|---|\n" +
 		"| `a_bytes` | gauge |  | A. |\n| `b_total` | counter | `outcome`, `x` | Counts \"b\" \\| c. |\n| " +
 		"`c_seconds` | histogram |  | C. |\n| `d` | gauge |  | D. |\n" +
-		"| `storefront_build_info` | gauge | `service`, `version`, `go_version` | Always 1; the labels " +
-		"name the service, its version (a tag or a commit) and the Go version that built it. |\n"
+		"| `storefront_build_info` | gauge | `component`, `version`, `go_version` | Always 1; the labels " +
+		"name the service (component), its version (a tag or a commit) and the Go version that built it. |\n"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
