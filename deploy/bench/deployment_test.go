@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -131,7 +133,27 @@ func (s *deployment) baseEdge(more ...string) (n node, found bool) {
 	p, err := s.addEdge(more)
 	check(s.b, err)
 	p.SetBinaries(bin)
+	p.SetEnv(s.newSettings(bin)...)
 	return s.start(p, nil), true
+}
+
+// newSettings returns the settings of today's edge that the other commit's does not know and would refuse.
+func (s *deployment) newSettings(bin string) (names []string) {
+	s.b.Helper()
+	p, err := project.Find()
+	check(s.b, err)
+	documented := regexp.MustCompile(`EDGE_[A-Z_]+`)
+	before, err := os.ReadFile(filepath.Join(filepath.Dir(bin), "edge", "CONFIG.md"))
+	check(s.b, err)
+	now, err := os.ReadFile(filepath.Join(p.Root, "edge", "CONFIG.md"))
+	check(s.b, err)
+	known := documented.FindAllString(string(before), -1)
+	for _, name := range documented.FindAllString(string(now), -1) {
+		if !slices.Contains(known, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // static starts the bare handler.

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -98,9 +100,24 @@ func (d *Deployment) Add(g Program) (*Process, error) {
 		if binaries != "" {
 			s.Bin = binaries
 		}
-		return s.Start(g.Binary, append(g.Env(s, a), more...), log)
+		return s.Start(g.Binary, environment(g.Env(s, a), more), log)
 	}
 	return d.adopt(p), nil
+}
+
+// environment adds variables to the ordinary ones. A name without a value takes the variable away.
+func environment(ordinary, more []string) (env []string) {
+	for _, v := range ordinary {
+		if name, _, _ := strings.Cut(v, "="); !slices.Contains(more, name) {
+			env = append(env, v)
+		}
+	}
+	for _, v := range more {
+		if strings.Contains(v, "=") {
+			env = append(env, v)
+		}
+	}
+	return env
 }
 
 // adopt makes a process part of the deployment.

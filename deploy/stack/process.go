@@ -181,7 +181,8 @@ func (p *Process) Restart(ctx context.Context) error {
 	return p.Ready(ctx)
 }
 
-// SetEnv replaces the further variables of the next starts; they win over the ordinary ones.
+// SetEnv replaces the further variables of the next starts; they win over the ordinary ones. A name without a
+// value takes an ordinary variable away.
 func (p *Process) SetEnv(env ...string) { p.update(func() { p.env = env }) }
 
 // SetBinaries makes the next starts use the binaries of another folder; "" is the deployment's.
