@@ -38,7 +38,9 @@ func TestPostgresIsRestored(t *testing.T) {
 	restore := x.backUp(t)
 	x.inLostWindow(t, s, func() {
 		send(10)
-		check(t, x.api.RevokeKey(t.Context(), s.ConnectionID, key.APIKeyID))
+		// Control answers 503 until it has seen that PostgreSQL is back from the backup.
+		eventually(t, time.Minute, "control revokes",
+			func() error { return x.api.RevokeKey(t.Context(), s.ConnectionID, key.APIKeyID) })
 		eventually(t, 30*time.Second, "the revocation",
 			func() error { return s.checkKey(edge, key.Secret, http.StatusUnauthorized) })
 		x.awaitStored(t, s, len(ids))

@@ -57,7 +57,11 @@ func New(c Config) *Writer {
 // Write stores the batch, however long that takes. The only errors are the context's and ErrBehind: then the
 // batch may be stored or not, and must be read again.
 func (w *Writer) Write(ctx context.Context, b *Batch) error {
-	return w.write(ctx, b.transaction())
+	err := w.write(ctx, b.transaction())
+	if err != nil { // the batch is given up, and with it the failure to store it
+		w.err.Store(nil)
+	}
+	return err
 }
 
 func (w *Writer) write(ctx context.Context, b batchTx) error {
@@ -136,7 +140,8 @@ func (w *Writer) reportFailure(err error, b batchTx, attempt int) {
 	w.log.Warn("sink: PostgreSQL failed, trying again", attrs...)
 }
 
-// Ready returns why nothing is being stored, nil when the last transaction succeeded.
+// Ready returns why nothing is being stored, nil when the last transaction succeeded or its batch was given
+// up.
 func (w *Writer) Ready(context.Context) error {
 	if err := w.err.Load(); err != nil {
 		return errors.Join(errors.New("the sink cannot store"), *err)

@@ -154,12 +154,18 @@ func TestALargeBatchIsHalvedBetweenRequests(t *testing.T) {
 	}
 }
 
+// The sink is not ready while a batch fails. It is again when the batch is given up, since another relay may
+// have it then, and no further batch may come for long.
 func TestWriteEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	attempts := 0
+	var r *Writer
 	m := &memory{begin: func() error {
 		if attempts++; attempts == 3 {
+			if r.Ready(ctx) == nil {
+				t.Error("the sink says that it is ready while its batch fails")
+			}
 			cancel()
 		}
 		return refused("53300")
@@ -168,12 +174,12 @@ func TestWriteEndsWithItsContext(t *testing.T) {
 	if err := b.AddSignals(recordOf(1, "a")); err != nil {
 		t.Fatal(err)
 	}
-	r := over(m)
+	r = over(m)
 	if err := r.Write(ctx, b); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if r.Ready(ctx) == nil {
-		t.Error("the sink says that it is ready")
+	if err := r.Ready(ctx); err != nil {
+		t.Errorf("the sink is not ready after its batch was given up: %v", err)
 	}
 }
 
