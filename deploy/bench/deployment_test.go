@@ -68,13 +68,14 @@ func emptyDeployment(b *testing.B) *deployment {
 	return s
 }
 
-// prepare makes the database and starts control.
-func (s *deployment) prepare() {
+// prepare makes the database and starts control, with more settings.
+func (s *deployment) prepare(more ...string) {
 	s.b.Helper()
 	ctx := context.Background()
 	check(s.b, s.Settings.Prepare(ctx))
 	check(s.b, stack.SkipBacklog(ctx, s.Settings.KafkaBrokers, s.name))
-	s.control = s.start(s.Control("control", "CONTROL_REDIS_PREFIX="+s.name+":", "CONTROL_ADMIN_PPROF=true"))
+	s.control = s.start(s.Control("control",
+		append([]string{"CONTROL_REDIS_PREFIX=" + s.name + ":", "CONTROL_ADMIN_PPROF=true"}, more...)...))
 	s.api = s.Internal(s.control.Process)
 }
 

@@ -18,14 +18,14 @@ const (
 	platformSecret   = "bench-secret"
 )
 
-// withPlatform is a deployment with the fake platforms, which have no rate limit.
+// withPlatform is a deployment with the fake platforms. Neither they nor control limit the rate.
 func withPlatform(b *testing.B) *deployment {
 	b.Helper()
 	s := emptyDeployment(b)
 	s.Settings.AppID, s.Settings.AppSecret = platformApp, platformSecret
 	s.start(s.Provider("control", fmt.Sprint("FAKEPROVIDER_PRODUCTS=", platformProducts),
 		"FAKEPROVIDER_THROTTLE=off"))
-	s.prepare()
+	s.prepare("CONTROL_WEBHOOK_DELIVERIES_PER_MINUTE=1000000")
 	return s
 }
 
