@@ -52,6 +52,9 @@ func scenarios() map[string]run {
 		"Redis hangs":               outage(liveness.Redis, liveness.Hung),
 		"engine hangs":              outage(liveness.Engine, liveness.Hung),
 		"engine fails":              outage(liveness.Engine, liveness.Failing),
+		oneBroker:                   outage(liveness.Broker, liveness.BlackHoled),
+		"provider hangs":            outage(liveness.Provider, liveness.Hung),
+		"relays hang":               outage(liveness.Relay, liveness.Hung),
 		"greedy clients":            greedyClients,
 		"engine refuses everything": engineRefuses,
 		"envelopes refused":         envelopesRefused,
@@ -60,6 +63,17 @@ func scenarios() map[string]run {
 		"visitor erased":            visitorErased,
 		"buyers redacted":           buyersRedacted,
 	}
+}
+
+// oneBroker is the scenario that needs a cluster.
+const oneBroker = "one broker black-holed"
+
+// brokers returns the number of brokers that a scenario needs.
+func brokers(scenario string) int {
+	if scenario == oneBroker {
+		return 3
+	}
+	return 1
 }
 
 // brokerUnreachable sends batches to an edge that cannot reach the broker, and sends most of them again

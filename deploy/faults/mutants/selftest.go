@@ -54,39 +54,61 @@ func (o Outcome) OK() bool {
 
 const scenarioTimeout = 3 * time.Minute
 
-// Run runs all scenarios without a mutant, and then the scenario of each mutant.
+// Run runs all scenarios without a mutant, and then the scenario of each mutant. Scenarios that need more
+// brokers than the others have a deployment of their own.
 func Run(ctx context.Context, cfg Config) (all []Outcome, err error) {
 	unchanged := filepath.Join(cfg.Dir, "bin")
 	if err := stack.Build(ctx, cfg.Project, unchanged, []string{"-tags=chaos"},
 		scenario.AllPrograms()...); err != nil {
 		return nil, err
 	}
-	x, err := topology.Start(ctx, topology.Config{Project: cfg.Project, Bin: unchanged, Dir: cfg.Dir,
-		Logf: cfg.Logf})
+	for _, n := range []int{1, 3} {
+		var selected []Mutant
+		for _, m := range List() {
+			if cfg.selected(m) && brokers(m.Scenario) == n {
+				selected = append(selected, m)
+			}
+		}
+		if len(selected) == 0 {
+			continue
+		}
+		outcomes, err := cfg.runAll(ctx, topology.Config{Project: cfg.Project, Bin: unchanged, Brokers: n,
+			Dir: filepath.Join(cfg.Dir, fmt.Sprintf("brokers-%d", n)), Logf: cfg.Logf}, selected)
+		all = append(all, outcomes...)
+		if err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// runAll runs the scenarios of mutants on one deployment.
+func (c Config) runAll(ctx context.Context, t topology.Config, list []Mutant) (all []Outcome, err error) {
+	x, err := topology.Start(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, x.Close()) }()
 	shop := &scenario.Merchant{}
 	var played []string
-	for _, m := range List() {
-		if cfg.selected(m) && !slices.Contains(played, m.Scenario) {
+	for _, m := range list {
+		if !slices.Contains(played, m.Scenario) {
 			played = append(played, m.Scenario)
-			all = append(all, cfg.run(ctx, x, shop, Outcome{Scenario: m.Scenario}, nil))
+			all = append(all, c.run(ctx, x, shop, Outcome{Scenario: m.Scenario}, nil))
 		}
 	}
-	for _, m := range List() {
-		if !cfg.selected(m) || ctx.Err() != nil {
-			continue
+	for _, m := range list {
+		if ctx.Err() != nil {
+			break
 		}
 		o := Outcome{Mutant: m.Name, Description: m.Description, Scenario: m.Scenario, Detects: m.Detects}
-		bins, err := cfg.build(ctx, m)
+		bins, err := c.build(ctx, m)
 		if err != nil {
 			o.Err = err
 			all = append(all, o)
 			continue
 		}
-		all = append(all, cfg.run(ctx, x, shop, o, bins))
+		all = append(all, c.run(ctx, x, shop, o, bins))
 	}
 	return all, ctx.Err()
 }

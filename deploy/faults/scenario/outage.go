@@ -7,14 +7,17 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"strconv"
 	"sync"
 	"time"
 
+	"storefront.internal/deploy/fakeprovider/catalogue"
 	"storefront.internal/deploy/faults/collect"
 	"storefront.internal/deploy/faults/liveness"
 	"storefront.internal/deploy/faults/load"
 	"storefront.internal/deploy/faults/nemesis"
 	"storefront.internal/deploy/faults/recording"
+	"storefront.internal/deploy/faults/topology"
 	"storefront.internal/deploy/stack/client"
 	"storefront.internal/shared/backoff"
 )
@@ -38,6 +41,11 @@ func (s *Env) Outage(ctx context.Context, d liveness.Dependency, how liveness.Ho
 	if err != nil {
 		return err
 	}
+	if d == liveness.Provider {
+		if err := s.Merchant.Open(ctx, s); err != nil {
+			return err
+		}
+	}
 	if err := s.WaitIdle(ctx); err != nil {
 		return err
 	}
@@ -45,6 +53,9 @@ func (s *Env) Outage(ctx context.Context, d liveness.Dependency, how liveness.Ho
 	steady, stop := context.WithCancel(ctx)
 	var clients sync.WaitGroup
 	s.callSteadily(steady, &clients, decision, items)
+	if d == liveness.Provider {
+		s.announceSteadily(steady, &clients)
+	}
 	clients.Go(func() { s.Recorder.RecordStalls(steady) })
 	n := nemesis.New(nemesis.Config{Topology: s.Topology, Recorder: s.Recorder, Redis: true, Logf: s.Say,
 		Target: func(*rand.Rand) load.Target {
@@ -62,24 +73,20 @@ func (s *Env) Outage(ctx context.Context, d liveness.Dependency, how liveness.Ho
 	return nil
 }
 
-// callSteadily starts clients that call at fixed rates, each time over a new connection.
+// steadyClient makes calls that have all the time that they take, each over a new connection.
+func (s *Env) steadyClient() recording.Client {
+	c := s.Client()
+	c.HTTP = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	c.Steady, c.Timeout = true, 0
+	return c
+}
+
+// callSteadily starts clients of the connection that call at fixed rates.
 func (s *Env) callSteadily(ctx context.Context, clients *sync.WaitGroup, decision string, items []string) {
 	c := *s.Connection
-	c.client.HTTP = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	c.client.Steady, c.client.Timeout = true, 0
+	c.client = s.steadyClient()
 	start := func(every time.Duration, call func(ctx context.Context, n int)) {
-		clients.Go(func() {
-			tick := time.NewTicker(every)
-			defer tick.Stop()
-			for n := 0; ; n++ {
-				select {
-				case <-ctx.Done():
-					return
-				case <-tick.C:
-				}
-				clients.Go(func() { call(context.WithoutCancel(ctx), n) })
-			}
-		})
+		callEvery(ctx, clients, every, call)
 	}
 	start(100*time.Millisecond, func(ctx context.Context, n int) {
 		batch := c.AddToCart(decision, steadyBatch)
@@ -90,8 +97,35 @@ func (s *Env) callSteadily(ctx context.Context, clients *sync.WaitGroup, decisio
 		c.GetItem(ctx, s.Edge(1+n%2), items[n%len(items)])
 	})
 	start(250*time.Millisecond, func(ctx context.Context, n int) { _, _ = c.Recommend(ctx, s.Edge(1+n%2)) })
-	start(time.Second, func(ctx context.Context, n int) {
+	start(500*time.Millisecond, func(ctx context.Context, n int) {
 		_, _ = c.Observe(ctx, "steady", int64(n+1), `{"n":1}`)
+	})
+}
+
+// announceSteadily starts a client that delivers webhooks about a few products of the shop.
+func (s *Env) announceSteadily(ctx context.Context, clients *sync.WaitGroup) {
+	c := s.steadyClient()
+	callEvery(ctx, clients, 500*time.Millisecond, func(ctx context.Context, n int) {
+		id := strconv.Itoa(catalogue.FirstProduct + n%5)
+		c.DeliverWebhook(ctx, s.Merchant.Connection, s.Merchant.endpoint, id,
+			load.WebhookBody(topology.ShopID, "product/updated", id))
+	})
+}
+
+// callEvery starts a client that makes a call at each tick, however long the calls before take.
+func callEvery(ctx context.Context, clients *sync.WaitGroup, every time.Duration,
+	call func(ctx context.Context, n int)) {
+	clients.Go(func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for n := 0; ; n++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			clients.Go(func() { call(context.WithoutCancel(ctx), n) })
+		}
 	})
 }
 
