@@ -130,6 +130,16 @@ func (b *Breaker) openTime() time.Duration {
 	return b.cfg.Open.Delay(b.opened)
 }
 
+// OpenFor returns how long the Breaker lets no call through, 0 when it is not open.
+func (b *Breaker) OpenFor() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.opened == 0 {
+		return 0
+	}
+	return max(0, b.until.Sub(b.cfg.Now()))
+}
+
 // State returns what the Breaker does with calls now.
 func (b *Breaker) State() State {
 	b.mu.Lock()

@@ -53,7 +53,13 @@ func TestOpensAfterFailuresInARowAndClosesAfterAProbe(t *testing.T) {
 	s.Failure(0)
 	s.state(Open)
 	s.pass(false, false)
+	if got := s.OpenFor(); got != time.Second {
+		t.Errorf("open for %v", got)
+	}
 	s.now = s.now.Add(time.Second)
+	if got := s.OpenFor(); got != 0 {
+		t.Errorf("half-open: open for %v", got)
+	}
 	s.state(HalfOpen)
 	s.pass(true, true)
 	s.pass(false, false) // one probe at a time

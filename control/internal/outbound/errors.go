@@ -31,6 +31,7 @@ const (
 	Cancelled        Reason = "cancelled"       // by the caller
 	ShopThrottled    Reason = "store_throttled" // rate limiter: the shop's rate limit is reached
 	ShopBusy         Reason = "store_busy"      // rate limiter: too many calls of the shop are in flight
+	ShopHangs        Reason = "store_hangs"     // rate limiter: the latest calls of the shop timed out
 	unknownReason    Reason = "unknown"
 )
 

@@ -4,6 +4,9 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"storefront.internal/shared/backoff"
+	"storefront.internal/shared/breaker"
 )
 
 // Limits are those of a shop while its provider's responses do not tell others. Costs are in the provider's
@@ -14,8 +17,9 @@ type Limits struct {
 	MaxInFlight int     // requests at once
 }
 
-// Feedback is what a response says about the shop's limits.
+// Feedback is how a request ended, and what its response says about the shop's limits.
 type Feedback struct {
+	Outcome   Outcome
 	Known     bool // Capacity, Available and Refill are set
 	Capacity  float64
 	Available float64
@@ -23,8 +27,26 @@ type Feedback struct {
 	Pause     time.Duration // no request for so long
 }
 
-// RateLimiter keeps each shop within its limits. A shop that would have to wait too long fails at once, so
-// that it does not occupy a worker that other shops need.
+// Outcome is what became of a request.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Unknown  Outcome = iota // it failed in another way, or was not sent
+	Answered                // whatever the answer is
+	NoAnswer                // its time ran out
+)
+
+// A shop that did not answer so many requests in a row hangs. It gets one request at a time then, after pauses
+// that grow.
+const (
+	maxUnanswered = 3
+	minHangPause  = 5 * time.Second
+	maxHangPause  = 5 * time.Minute
+)
+
+// RateLimiter keeps each shop within its limits. A shop that hangs, or that would have to wait too long, fails
+// at once, so that it does not occupy a worker that other shops need.
 //
 // It is not built on golang.org/x/time/rate, which cannot be set to the tokens that a provider reports.
 type RateLimiter struct {
@@ -44,6 +66,13 @@ type bucket struct {
 	inFlight    int
 	pendingCost float64       // the cost of the requests in flight
 	released    chan struct{} // closed, and replaced, when a request ends
+	breaker     *breaker.Breaker
+}
+
+func newBucket(l Limits, now time.Time) *bucket {
+	return &bucket{Limits: l, available: l.Capacity, at: now, released: make(chan struct{}),
+		breaker: breaker.New(breaker.Config{Failures: maxUnanswered,
+			Open: backoff.Policy{Min: minHangPause, Max: maxHangPause}})}
 }
 
 // NewRateLimiter returns a limiter whose callers wait at most maxWait.
@@ -51,61 +80,75 @@ func NewRateLimiter(b Limits, maxWait time.Duration) *RateLimiter {
 	return &RateLimiter{limits: b, maxWait: maxWait, shops: make(map[string]*bucket)}
 }
 
-// Acquire waits until a request of a shop may be sent. The caller calls release once, with what the response
-// said. An *Error with RetryAfter says that the wait would be too long.
+// Acquire waits until a request of a shop may be sent. The caller calls release once, with what became of the
+// request. An *Error with RetryAfter says that the shop hangs, or that the wait would be too long.
 func (l *RateLimiter) Acquire(ctx context.Context, shop string, cost float64) (func(Feedback), error) {
 	deadline := time.Now().Add(l.maxWait)
 	for {
-		b, wait, released := l.tryAcquire(shop, cost)
-		if b != nil {
-			var once sync.Once
-			return func(r Feedback) { once.Do(func() { l.release(b, cost, r) }) }, nil
-		}
+		t := l.tryAcquire(shop, cost)
 		now := time.Now()
-		if released == nil && now.Add(wait).After(deadline) {
-			return nil, &Error{Reason: ShopThrottled, RetryAfter: wait}
-		}
-		if released != nil {
-			if wait = deadline.Sub(now); wait <= 0 {
+		switch {
+		case t.hangs:
+			return nil, &Error{Reason: ShopHangs, RetryAfter: max(t.wait, time.Second)}
+		case t.bucket != nil:
+			var once sync.Once
+			return func(r Feedback) { once.Do(func() { l.release(t, cost, r) }) }, nil
+		case t.released != nil:
+			if t.wait = deadline.Sub(now); t.wait <= 0 {
 				return nil, &Error{Reason: ShopBusy, RetryAfter: l.maxWait}
 			}
+		case now.Add(t.wait).After(deadline):
+			return nil, &Error{Reason: ShopThrottled, RetryAfter: t.wait}
 		}
 		select {
-		case <-time.After(wait):
-		case <-released:
+		case <-time.After(t.wait):
+		case <-t.released:
 		case <-ctx.Done():
 			return nil, failure(ctx, ctx.Err())
 		}
 	}
 }
 
-// tryAcquire returns the bucket when the request may be sent; else how long to wait, or the channel that is
-// closed when a request of the shop ends.
-func (l *RateLimiter) tryAcquire(shop string, cost float64) (*bucket, time.Duration, <-chan struct{}) {
+// turn is whether a request may be sent, and if not, what to wait for.
+type turn struct {
+	bucket   *bucket // of a request that may be sent
+	permit   breaker.Permit
+	hangs    bool
+	wait     time.Duration
+	released <-chan struct{} // closed when a request of the shop ends
+}
+
+func (l *RateLimiter) tryAcquire(shop string, cost float64) turn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
 	l.sweep(now)
 	b := l.shops[shop]
 	if b == nil {
-		b = &bucket{Limits: l.limits, available: l.limits.Capacity, at: now, released: make(chan struct{})}
+		b = newBucket(l.limits, now)
 		l.shops[shop] = b
 	}
 	b.fill(now)
 	need := min(cost, b.Capacity) // a greater cost than Capacity needs a full bucket
 	switch {
 	case b.pausedUntil.After(now):
-		return nil, b.pausedUntil.Sub(now), nil
+		return turn{wait: b.pausedUntil.Sub(now)}
+	case b.breaker.State() == breaker.Open:
+		return turn{hangs: true, wait: b.breaker.OpenFor()}
 	case b.inFlight >= b.MaxInFlight:
-		return nil, 0, b.released
+		return turn{released: b.released}
 	case b.available < need:
 		wait := time.Duration((need - b.available) / b.Refill * float64(time.Second))
-		return nil, max(wait, time.Millisecond), nil
+		return turn{wait: max(wait, time.Millisecond)}
+	}
+	permit, ok := b.breaker.Acquire()
+	if !ok {
+		return turn{hangs: true, wait: minHangPause}
 	}
 	b.available -= cost
 	b.pendingCost += cost
 	b.inFlight++
-	return b, 0, nil
+	return turn{bucket: b, permit: permit}
 }
 
 func (b *bucket) fill(now time.Time) {
@@ -113,10 +156,18 @@ func (b *bucket) fill(now time.Time) {
 	b.at = now
 }
 
-func (l *RateLimiter) release(b *bucket, cost float64, r Feedback) {
+func (l *RateLimiter) release(t turn, cost float64, r Feedback) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := time.Now()
+	b, now := t.bucket, time.Now()
+	switch r.Outcome {
+	case Answered:
+		b.breaker.Success()
+	case NoAnswer:
+		b.breaker.Failure(0)
+	default:
+		t.permit.Release()
+	}
 	b.fill(now)
 	b.inFlight--
 	b.pendingCost -= cost
@@ -143,7 +194,7 @@ func (l *RateLimiter) sweep(now time.Time) {
 	}
 	l.sweptAt = now
 	for shop, b := range l.shops {
-		if b.inFlight == 0 && !b.pausedUntil.After(now) && now.Sub(b.at) > 10*interval {
+		if b.inFlight == 0 && !b.pausedUntil.After(now) && b.breaker.State() != breaker.Open && now.Sub(b.at) > 10*interval {
 			delete(l.shops, shop)
 		}
 	}

@@ -140,3 +140,43 @@ func TestLimiterRemovesIdleShops(t *testing.T) {
 		held(Feedback{})
 	})
 }
+
+// TestShopThatHangs calls a shop that lets every request run into its timeout: after three of them the calls
+// fail at once, and single ones look whether the shop answers again, at growing intervals.
+func TestShopThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := NewRateLimiter(Limits{Capacity: 1e9, Refill: 1e9, MaxInFlight: 100}, 5*time.Second)
+		for range maxUnanswered {
+			acquire(t, l, "a", 1)(Feedback{Outcome: NoAnswer})
+		}
+		start, sent := time.Now(), 0
+		for time.Since(start) < time.Hour {
+			release, err := l.Acquire(t.Context(), "a", 1)
+			if err == nil {
+				sent++
+				if _, err := l.Acquire(t.Context(), "a", 1); reason(err) != ShopHangs {
+					t.Fatalf("beside the call that looks: %v", err)
+				}
+				time.Sleep(10 * time.Second)
+				release(Feedback{Outcome: NoAnswer})
+				continue
+			}
+			var e *Error
+			if !errors.As(err, &e) || e.Reason != ShopHangs || e.RetryAfter <= 0 || e.RetryAfter > maxHangPause {
+				t.Fatalf("%v", err)
+			}
+			acquire(t, l, "b", 1)(Feedback{Outcome: Answered}) // another shop
+			time.Sleep(e.RetryAfter)
+		}
+		if sent < 10 || sent > 25 {
+			t.Errorf("%d requests in an hour", sent)
+		}
+		time.Sleep(maxHangPause)
+		acquire(t, l, "a", 1)(Feedback{}) // not sent: says nothing
+		acquire(t, l, "a", 1)(Feedback{Outcome: Answered})
+		for range 5 {
+			acquire(t, l, "a", 1)
+		}
+	})
+}

@@ -47,12 +47,16 @@ func (a *API) Do(
 	defer func() { leave(report) }()
 	response, err := a.HTTP.Do(ctx, r)
 	if err != nil {
+		if timedOut(err) && ctx.Err() == nil {
+			report.Outcome = outbound.NoAnswer
+		}
 		return nil, TransportError(err)
 	}
 	defer response.Release()
 	if a.Feedback != nil {
 		report = a.Feedback(response)
 	}
+	report.Outcome = outbound.Answered
 	err = statusError(response)
 	if after, ok := provider.RetryAfter(err); ok && after > 0 {
 		report.Pause = max(report.Pause, after)
@@ -61,6 +65,12 @@ func (a *API) Do(
 		err = read(response)
 	}
 	return response, err
+}
+
+// timedOut reports whether the request's own time ran out.
+func timedOut(err error) bool {
+	var e *outbound.Error
+	return errors.As(err, &e) && e.Reason == outbound.TimedOut
 }
 
 func limiterKey(s provider.Shop) string {
@@ -104,6 +114,8 @@ func TransportError(err error) error {
 	switch e.Reason {
 	case outbound.ShopThrottled, outbound.ShopBusy:
 		return &provider.Throttled{RetryAfter: e.RetryAfter}
+	case outbound.ShopHangs:
+		return &provider.Temporary{Reason: provider.Reason(e.Reason), RetryAfter: e.RetryAfter}
 	case outbound.AddressForbidden, outbound.InvalidRequest:
 		return &provider.RequestRejected{Reason: provider.Reason(e.Reason)}
 	default:

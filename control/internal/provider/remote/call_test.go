@@ -1,8 +1,13 @@
 package remote
 
 import (
+	"errors"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"storefront.internal/control/internal/outbound"
 	"storefront.internal/control/internal/provider"
@@ -50,5 +55,47 @@ func TestCursor(t *testing.T) {
 		if _, ok := ParseCursor(c, "page", 2); ok {
 			t.Errorf("%q is read", c)
 		}
+	}
+}
+
+// TestShopThatHangs makes calls to a shop that never answers: after some of them no more are sent, and the
+// error says when to try again.
+func TestShopThatHangs(t *testing.T) {
+	t.Parallel()
+	var requests atomic.Int32
+	end := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		requests.Add(1)
+		<-end
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(end) })
+	client, err := outbound.New(outbound.Config{Timeout: 50 * time.Millisecond,
+		AllowedNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	api := &API{HTTP: client, RateLimiter: outbound.NewRateLimiter(
+		outbound.Limits{Capacity: 100, Refill: 100, MaxInFlight: 100}, time.Second)}
+	call := func() error {
+		_, err := api.Do(t.Context(), provider.Shop{ConnectionID: "con_1"}, 1,
+			outbound.Request{Method: http.MethodGet, URL: server.URL}, nil)
+		return err
+	}
+	for range 3 {
+		if err := call(); provider.ReasonOf(err) != provider.Reason(outbound.TimedOut) {
+			t.Fatalf("a call without an answer: %v", err)
+		}
+	}
+	for range 20 {
+		var e *provider.Temporary
+		if err := call(); !errors.As(err, &e) || e.Reason != provider.Reason(outbound.ShopHangs) ||
+			e.RetryAfter <= 0 {
+			t.Fatalf("a call of a shop that hangs: %v", err)
+		}
+	}
+	if n := requests.Load(); n != 3 {
+		t.Errorf("%d requests", n)
 	}
 }
