@@ -137,6 +137,69 @@ func TestWhatIsRefusedOnlyTogetherIsStoredApart(t *testing.T) {
 	}
 }
 
+// TestRefusedAloneAndTogether: any signals that are refused alone, beside any pairs that are refused only
+// together.
+func TestRefusedAloneAndTogether(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(2, 12).Draw(t, "signals")
+		id := func(i int) string { return fmt.Sprintf("%02d", i) }
+		alone := rapid.SliceOfN(rapid.IntRange(0, 9), n, n).Draw(t, "refused")
+		var pairs [][2]ident.SignalID
+		for range rapid.IntRange(1, 4).Draw(t, "pairs") {
+			a, b := rapid.IntRange(0, n-1).Draw(t, "a"), rapid.IntRange(0, n-1).Draw(t, "b")
+			if a != b {
+				pairs = append(pairs, [2]ident.SignalID{ident.SignalID("sig_" + id(a)),
+					ident.SignalID("sig_" + id(b))})
+			}
+		}
+		var messages []Message
+		poison := map[ident.SignalID]bool{}
+		for i := 0; i < n; {
+			var ids []string
+			for range min(n-i, rapid.IntRange(1, 4).Draw(t, "of a request")) {
+				poison[ident.SignalID("sig_"+id(i))] = alone[i] == 0
+				ids = append(ids, id(i))
+				i++
+			}
+			messages = append(messages, recordOf(len(messages), ids...))
+		}
+		tries := 0
+		m := &memory{refuse: func(ids []ident.SignalID) error {
+			if tries++; tries > 1000 {
+				t.Fatal("it does not end")
+			}
+			if slices.ContainsFunc(ids, func(id ident.SignalID) bool { return poison[id] }) {
+				return refused("22021")
+			}
+			for _, p := range pairs {
+				if slices.Contains(ids, p[0]) && slices.Contains(ids, p[1]) {
+					return refused("23505")
+				}
+			}
+			return nil
+		}}
+		b := &Batch{}
+		for _, message := range messages {
+			if err := b.AddSignals(message); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := over(m).Write(context.Background(), b); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range m.parked {
+			if !poison[ident.SignalID(p.SignalID)] {
+				t.Fatalf("parked %+v", p)
+			}
+		}
+		slices.Sort(m.signals)
+		if len(m.signals)+len(m.parked) != n || len(slices.Compact(m.signals)) != n-len(m.parked) {
+			t.Fatalf("stored %v, parked %d", m.signals, len(m.parked))
+		}
+	})
+}
+
 func TestALargeBatchIsHalvedBetweenRequests(t *testing.T) {
 	t.Parallel()
 	var sizes []int
