@@ -14,6 +14,8 @@ import (
 	"github.com/segmentio/kafka-go/protocol/listoffsets"
 	"github.com/segmentio/kafka-go/protocol/metadata"
 	produceapi "github.com/segmentio/kafka-go/protocol/produce"
+
+	"storefront.internal/shared/backoff"
 )
 
 // clusterLatency is the time that a broker of a fakeCluster takes for an answer.
@@ -21,20 +23,23 @@ const clusterLatency = 5 * time.Millisecond
 
 // fakeCluster is a transport to brokers that may hang. The clock of a synctest bubble runs its latencies.
 type fakeCluster struct {
-	mu       sync.Mutex
-	leaders  []int        // by partition; noLeader for none
-	hangs    map[int]bool // brokers that take requests and never answer
-	connects map[int]bool // brokers to which even a connection hangs
-	unknown  error        // of the metadata
-	stored   map[string]int
-	flushes  map[int]int // that reached the broker, by broker
-	largest  map[int]int // records of one flush, by broker, since reset
-	asked    map[int]int // requests of any kind, by broker
+	mu         sync.Mutex
+	leaders    []int                          // by partition; noLeader for none
+	hangs      map[int]bool                   // brokers that take requests and never answer
+	connects   map[int]bool                   // brokers to which even a connection hangs
+	late       func(broker int) time.Duration // how long an answer takes; clusterLatency when nil
+	handshakes bool                           // a new connection costs one answer more
+	idle       map[int]int                    // connections, by broker
+	unknown    error                          // of the metadata
+	stored     map[string]int
+	flushes    map[int]int // that reached the broker, by broker
+	largest    map[int]int // records of one flush, by broker, since reset
+	asked      map[int]int // requests of any kind, by broker
 }
 
 func newFakeCluster(leaders ...int) *fakeCluster {
 	return &fakeCluster{leaders: leaders, hangs: map[int]bool{}, connects: map[int]bool{},
-		stored: map[string]int{}, flushes: map[int]int{}, largest: map[int]int{}, asked: map[int]int{}}
+		idle: map[int]int{}, stored: map[string]int{}, flushes: map[int]int{}, largest: map[int]int{}, asked: map[int]int{}}
 }
 
 // producer returns a producer whose requests go to the fake.
@@ -100,6 +105,9 @@ func (c *fakeCluster) reach(ctx context.Context, part int, arrive func() error) 
 		<-ctx.Done()
 		return broker, &net.OpError{Op: "dial", Err: ctx.Err()}
 	}
+	if err := c.connect(ctx, broker); err != nil {
+		return broker, err
+	}
 	if arrive != nil {
 		if err := arrive(); err != nil {
 			return broker, err
@@ -109,8 +117,36 @@ func (c *fakeCluster) reach(ctx context.Context, part int, arrive func() error) 
 		<-ctx.Done()
 		return broker, &net.OpError{Op: "read", Err: ctx.Err()}
 	}
-	time.Sleep(clusterLatency)
+	if c.answer(ctx, broker) != nil {
+		return broker, &net.OpError{Op: "read", Err: ctx.Err()}
+	}
+	c.set(func() { c.idle[broker]++ })
 	return broker, nil
+}
+
+// connect takes an idle connection, or makes one.
+func (c *fakeCluster) connect(ctx context.Context, broker int) error {
+	c.mu.Lock()
+	idle := c.idle[broker] > 0
+	if idle {
+		c.idle[broker]--
+	}
+	c.mu.Unlock()
+	if idle || !c.handshakes {
+		return nil
+	}
+	return c.answer(ctx, broker)
+}
+
+// answer waits for as long as an answer takes.
+func (c *fakeCluster) answer(ctx context.Context, broker int) error {
+	took := clusterLatency
+	c.set(func() {
+		if c.late != nil {
+			took = c.late(broker)
+		}
+	})
+	return backoff.Sleep(ctx, took)
 }
 
 func (c *fakeCluster) produce(ctx context.Context, req *produceapi.Request) (kafka.Response, error) {
@@ -118,6 +154,7 @@ func (c *fakeCluster) produce(ctx context.Context, req *produceapi.Request) (kaf
 	var values []string
 	broker, err := c.reach(ctx, int(part.Partition), func() (err error) {
 		values, err = readAll(part.RecordSet.Records)
+		c.store(int(part.Partition), values)
 		return err
 	})
 	c.mu.Lock()
@@ -129,11 +166,32 @@ func (c *fakeCluster) produce(ctx context.Context, req *produceapi.Request) (kaf
 	if err != nil {
 		return nil, err
 	}
+	return &produceapi.Response{Topics: []produceapi.ResponseTopic{{Topic: "fake",
+		Partitions: []produceapi.ResponsePartition{{Partition: part.Partition}}}}}, nil
+}
+
+// store keeps what a broker got that does not hang.
+func (c *fakeCluster) store(part int, values []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hangs[c.leaders[part]] {
+		return
+	}
 	for _, v := range values {
 		c.stored[v]++
 	}
-	return &produceapi.Response{Topics: []produceapi.ResponseTopic{{Topic: "fake",
-		Partitions: []produceapi.ResponsePartition{{Partition: part.Partition}}}}}, nil
+}
+
+// twice counts the records that are stored more than once, of all.
+func (c *fakeCluster) twice() (twice, all int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range c.stored {
+		if n > 1 {
+			twice++
+		}
+	}
+	return twice, len(c.stored)
 }
 
 func readAll(records protocol.RecordReader) (values []string, err error) {

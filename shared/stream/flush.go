@@ -66,7 +66,7 @@ func (p *Producer) onLinger() {
 // probes a leader has one only, since it may take as long as an attempt may. The mutex is held.
 func (p *Producer) drainBatch(at *reservation) []*queuedRecord {
 	limit := p.limit
-	if !at.leader.closed() {
+	if at.probe {
 		limit = 0
 	}
 	var batch []*queuedRecord
@@ -104,6 +104,7 @@ func (p *Producer) send(batch []*queuedRecord, at *reservation, attempt int) {
 		again := r.retriable && attempt < maxAttempts && hasWaiters(batch)
 		if again {
 			p.metrics.retries.Inc()
+			p.metrics.resentFailed.Add(float64(r.written))
 			time.Sleep(retryPause)
 		}
 		p.mu.Lock()
@@ -126,6 +127,9 @@ func (p *Producer) ended(at *reservation, r result) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at.ended = true
+	if at.timer != nil {
+		at.timer.Stop()
+	}
 	p.parts.note(at, r)
 	p.metrics.unreachable.Set(float64(p.parts.unreachableLeaders()))
 	if at.moved {
@@ -136,30 +140,32 @@ func (p *Producer) ended(at *reservation, r result) bool {
 
 // result is how an attempt ended.
 type result struct {
-	err       error // nil exactly when the broker acknowledged the batch
-	answered  bool  // by the broker, though it may be with an error
-	retriable bool  // a second attempt may help and may use the same buffers
+	err       error     // nil exactly when the broker acknowledged the batch
+	answered  bool      // by the broker, though it may be with an error
+	retriable bool      // a second attempt may help and may use the same buffers
+	sent      time.Time // when the encoder began
+	written   int       // records that the broker may have
 }
 
 // attempt sends the batch to one partition. A second attempt may not use the buffers while the encoder is
 // copying them.
 func (p *Producer) attempt(batch []*queuedRecord, at *reservation, number int) (r result) {
-	reader := &flushReader{records: batch, headers: p.headers}
-	ctx, cancel := context.WithTimeout(context.Background(), p.cfg.AttemptTimeout)
+	reader := &flushReader{records: batch, headers: p.headers, now: p.cfg.Now}
+	ctx, cancel := context.WithTimeout(p.attempts, p.cfg.AttemptTimeout)
 	defer cancel()
-	timer := time.AfterFunc(slowAfter, func() { p.onSlow(reader, at, number) })
+	timer := time.AfterFunc(at.patience, func() { p.onSlow(reader, at, number) })
 	defer timer.Stop()
-	begun := p.cfg.Now()
 	res, err := p.client.Produce(ctx, &kafka.ProduceRequest{
 		Topic: p.cfg.Topic, Partition: at.part.id, RequiredAcks: kafka.RequireAll, Records: reader,
 		Compression: p.cfg.Compression.compression(),
 	})
-	p.metrics.seconds.Observe(p.cfg.Now().Sub(begun).Seconds())
+	p.metrics.seconds.Observe(p.cfg.Now().Sub(at.began).Seconds())
 	state := reader.stop()
+	r = result{err: err, answered: err == nil, sent: reader.sent(at.began)}
 	if state == read {
+		r.written = reader.taken
 		p.metrics.records.Observe(float64(reader.taken))
 	}
-	r = result{err: err, answered: err == nil}
 	switch {
 	case err == nil && res.Error != nil:
 		r.err = res.Error
@@ -168,28 +174,6 @@ func (p *Producer) attempt(batch []*queuedRecord, at *reservation, number int) (
 	}
 	r.retriable = r.err != nil && state != reading && !permanent(r.err)
 	return r
-}
-
-// onSlow makes room for other flushes, as this one may not be answered soon. When another leader answers, it
-// gets the records in a second attempt, which begins while the first one is still waited for: what the first
-// one ends with then counts for its leader only.
-func (p *Producer) onSlow(reader *flushReader, at *reservation, attempt int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if at.ended {
-		return
-	}
-	p.parts.markSlow(at)
-	to := p.parts.elsewhere(at)
-	if to != nil && attempt < maxAttempts && hasWaiters(reader.records) && reader.letGo() {
-		at.moved = true
-		p.metrics.retries.Inc()
-		if batch := p.finishAbandoned(reader.records, errSlow); len(batch) > 0 {
-			next := p.parts.reserve(to)
-			p.work.Go(func() { p.flush(batch, next, attempt+1) })
-		}
-	}
-	p.dispatch()
 }
 
 // hasWaiters reports whether the caller of one of the records still waits.
@@ -235,6 +219,7 @@ func (p *Producer) finish(batch []*queuedRecord, err error) {
 	switch {
 	case err == nil:
 		outcome = Acknowledged
+		p.resends.earn(len(batch))
 		if p.limit < p.cfg.MaxBatchBytes && batchSize(batch) > p.limit/2 { // the limit was lowered by a split
 			p.limit = min(p.limit+max(p.limit/8, 1), p.cfg.MaxBatchBytes)
 		}

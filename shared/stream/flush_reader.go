@@ -1,10 +1,13 @@
 package stream
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/segmentio/kafka-go"
 )
@@ -15,12 +18,17 @@ var (
 	errSlow        = errors.New("stream: the broker has not answered yet")
 )
 
+// errHung is the error of a leader without a sign of life: a timeout.
+var errHung = fmt.Errorf("stream: the broker does not answer: %w", context.DeadlineExceeded)
+
 // flushReader hands the records of one attempt to the transport's encoder, which reads them just before it
 // writes the request, possibly after the attempt has timed out.
 type flushReader struct {
 	records []*queuedRecord
 	headers []kafka.Header
+	now     func() time.Time
 	state   atomic.Uint32
+	began   atomic.Pointer[time.Time] // when the encoder had a connection; nil until then
 
 	next   int // these three belong to the encoder
 	taken  int
@@ -38,7 +46,10 @@ const (
 // ReadRecord implements kafka.RecordReader: it returns the next record whose caller still waits. After stop
 // it fails; the transport does not send a request that it could not encode.
 func (r *flushReader) ReadRecord() (*kafka.Record, error) {
-	if !r.state.CompareAndSwap(unread, reading) && r.state.Load() != reading {
+	if r.state.CompareAndSwap(unread, reading) {
+		now := r.now()
+		r.began.Store(&now)
+	} else if r.state.Load() != reading {
 		return nil, errStopped
 	}
 	for r.next < len(r.records) {
@@ -64,8 +75,17 @@ func (r *flushReader) ReadRecord() (*kafka.Record, error) {
 // stop ends the reading and returns the state before.
 func (r *flushReader) stop() uint32 { return r.state.Swap(stopped) }
 
-// letGo reports whether the encoder needs the values no more: it has read them all, or it has not begun and
-// never will.
-func (r *flushReader) letGo() bool {
-	return r.state.CompareAndSwap(unread, stopped) || r.state.Load() == read
+// withdraw reports whether the encoder has not begun; then it never will.
+func (r *flushReader) withdraw() bool { return r.state.CompareAndSwap(unread, stopped) }
+
+// written reports whether the encoder has read all records. It needs them no more, and the broker may have
+// them.
+func (r *flushReader) written() bool { return r.state.Load() == read }
+
+// sent returns when the request was sent, or else was of the attempt's beginning.
+func (r *flushReader) sent(beginning time.Time) time.Time {
+	if began := r.began.Load(); began != nil {
+		return *began
+	}
+	return beginning
 }

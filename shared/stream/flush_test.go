@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/segmentio/kafka-go"
 )
@@ -31,14 +32,14 @@ func values(values ...string) (batch []*queuedRecord) {
 func TestStoppedReaderGivesNothingMore(t *testing.T) {
 	t.Parallel()
 	batch := values("a", "b")
-	first := &flushReader{records: batch}
+	first := &flushReader{records: batch, now: time.Now}
 	if got := readValue(t, first); got != "a" || first.stop() != reading {
 		t.Fatalf("%q, or stop does not tell that the encoder may still copy it", got)
 	}
 	if _, err := first.ReadRecord(); !errors.Is(err, errStopped) {
 		t.Fatalf("read on after stop: %v", err)
 	}
-	second := &flushReader{records: batch}
+	second := &flushReader{records: batch, now: time.Now}
 	if got := readValue(t, second) + readValue(t, second); got != "ab" {
 		t.Fatalf("the second attempt reads %q", got)
 	}
@@ -49,7 +50,7 @@ func TestStoppedReaderGivesNothingMore(t *testing.T) {
 
 func TestStopBeforeTheEncoderMeansNothingSent(t *testing.T) {
 	t.Parallel()
-	r := &flushReader{records: values("a")}
+	r := &flushReader{records: values("a"), now: time.Now}
 	if r.stop() != unread {
 		t.Fatal("the encoder has not begun")
 	}
@@ -62,7 +63,7 @@ func TestReaderSkipsAbandonedRecords(t *testing.T) {
 	t.Parallel()
 	batch := values("gone", "here")
 	batch[0].abandoned.Store(true)
-	r := &flushReader{records: batch}
+	r := &flushReader{records: batch, now: time.Now}
 	if got := readValue(t, r); got != "here" {
 		t.Fatalf("read %q", got)
 	}

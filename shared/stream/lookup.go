@@ -16,7 +16,7 @@ import (
 const lookupPause = 100 * time.Millisecond
 
 // refreshPartitions looks up the topic's partitions. As long as none is known, it looks again, and after
-// AttemptTimeout it refuses the queue: that leaves a caller who waits for 4 s the time of one attempt.
+// HungAfter it refuses the queue: that leaves a caller who waits for 4 s the time of one attempt.
 func (p *Producer) refreshPartitions() {
 	for !p.refreshOnce() {
 		time.Sleep(lookupPause)
@@ -34,7 +34,7 @@ func (p *Producer) refreshOnce() bool {
 	case len(p.parts.list) > 0:
 		p.parts.fetchedAt = p.cfg.Now()
 	default:
-		if p.queue.Len() > 0 && p.cfg.Now().Sub(p.lookupBegan) < p.cfg.AttemptTimeout {
+		if p.queue.Len() > 0 && p.cfg.Now().Sub(p.lookupBegan) < p.cfg.HungAfter {
 			return false
 		}
 		p.refuseQueue(err)
@@ -52,7 +52,7 @@ func (p *Producer) lookUp(ctx context.Context) ([]placement, error) {
 		p.lookupBegan = p.cfg.Now()
 	}
 	p.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, p.cfg.AttemptTimeout)
+	ctx, cancel := context.WithTimeout(ctx, min(p.cfg.HungAfter, p.cfg.AttemptTimeout))
 	defer cancel()
 	res, err := p.client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{p.cfg.Topic}})
 	if err != nil {
@@ -131,6 +131,7 @@ func (p *Producer) connect(ctx context.Context, placements []placement) error {
 func (p *Producer) ask(ctx context.Context, at placement) error {
 	limited, cancel := context.WithTimeout(ctx, p.cfg.AttemptTimeout)
 	defer cancel()
+	begun := p.cfg.Now()
 	_, err := p.client.ListOffsets(limited, &kafka.ListOffsetsRequest{
 		Topics: map[string][]kafka.OffsetRequest{p.cfg.Topic: {kafka.LastOffsetOf(at.partition)}},
 	})
@@ -140,9 +141,10 @@ func (p *Producer) ask(ctx context.Context, at placement) error {
 	switch {
 	case err == nil:
 		l.noteAnswer()
-	case ctx.Err() == nil:
+	case ctx.Err() == nil || p.cfg.Now().Sub(begun) >= p.cfg.HungAfter:
 		l.noteUnanswered(err)
 	}
+	p.parts.compare()
 	if err != nil {
 		return fmt.Errorf("stream: broker %d: %w", at.leader, err)
 	}

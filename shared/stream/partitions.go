@@ -2,6 +2,7 @@ package stream
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -19,6 +20,7 @@ const (
 // time each, and those that are likely to answer first. The producer's mutex guards it.
 type partitions struct {
 	now       func() time.Time
+	hungAfter time.Duration
 	limit     int // flushes in flight of all leaders together, without the slow ones
 	inFlight  int // of them
 	list      []*partition
@@ -26,7 +28,8 @@ type partitions struct {
 	share     int             // flushes in flight of one leader
 	next      int
 	fetchedAt time.Time
-	failure   error // of the latest request that was not answered
+	failure   error   // of the latest request that was not answered
+	usual     latency // of the leader that answers soonest
 }
 
 type partition struct {
@@ -38,11 +41,16 @@ type partition struct {
 
 // reservation is the place of one attempt of a flush at a partition.
 type reservation struct {
-	part   *partition
-	leader *leader // of the partition when the attempt began
-	slow   bool    // no answer for slowAfter
-	ended  bool    // the attempt has
-	moved  bool    // another attempt has the records
+	part     *partition
+	leader   *leader // of the partition when the attempt began
+	began    time.Time
+	patience time.Duration // after which the attempt is slow
+	probe    bool          // of a leader that did not answer, or too late, so it has one record
+	slow     bool          // no answer for patience
+	hung     bool          // no sign of life of the leader meanwhile: it no longer counts for its share
+	ended    bool          // the attempt has
+	moved    bool          // another attempt has the records
+	timer    *time.Timer   // looks again at a slow attempt
 }
 
 // rank orders partitions by how likely a flush to them is answered soon.
@@ -51,7 +59,7 @@ type rank uint8
 const (
 	rankReady       rank = iota // the leader answers, or is to be probed
 	rankRejecting               // the leader answers with errors
-	rankSlow                    // the leader has not answered a flush for slowAfter
+	rankSlow                    // the leader lags, or has not answered a flush in time
 	rankUnanswered              // the leader did not answer the latest request
 	rankUnreachable             // there is no leader, or it did not answer several requests in a row
 )
@@ -67,7 +75,7 @@ func (p *partition) rank() rank {
 		return rankUnreachable
 	case state != breaker.Closed:
 		return rankUnanswered
-	case p.leader.slow > 0:
+	case p.leader.slow > 0, p.leader.lagging && !p.leader.probeDue():
 		return rankSlow
 	case p.breaker.State() == breaker.Open:
 		return rankRejecting
@@ -134,16 +142,21 @@ func (ps *partitions) pick() (*reservation, error) {
 	if p == nil {
 		return nil, nil
 	}
-	return ps.reserve(p), nil
+	probe := !p.leader.closed() || p.leader.lagging && best == rankReady
+	at := ps.reserve(p)
+	at.probe = probe
+	return at, nil
 }
 
 // free reports whether the partition and its leader may have one more flush in flight.
 func (ps *partitions) free(p *partition) bool { return p.flushes == 0 && p.leader.flushes < ps.share }
 
-// elsewhere returns a partition of another leader that answers, preferably a free one, or nil.
-func (ps *partitions) elsewhere(first *reservation) *partition {
+// elsewhere returns a partition of another leader that answers, usually within the given time, preferably a
+// free one, or nil.
+func (ps *partitions) elsewhere(first *reservation, within time.Duration) *partition {
 	answers := func(p *partition) bool {
-		return p.leader != first.leader && p.rank() == rankReady && p.leader.closed()
+		return p.leader != first.leader && p.rank() == rankReady && p.leader.answers() &&
+			p.leader.latency.mean <= within
 	}
 	if p := ps.nextRoundRobin(func(p *partition) bool { return answers(p) && ps.free(p) }); p != nil {
 		return p
@@ -154,7 +167,7 @@ func (ps *partitions) elsewhere(first *reservation) *partition {
 // retryPartition returns the partition for a second attempt: of another leader, if one answers, or a
 // different one, or the same when there is no other.
 func (ps *partitions) retryPartition(first *reservation) *partition {
-	if p := ps.elsewhere(first); p != nil {
+	if p := ps.elsewhere(first, math.MaxInt64); p != nil {
 		return p
 	}
 	for _, fits := range []func(*partition) bool{
@@ -187,7 +200,21 @@ func (ps *partitions) reserve(p *partition) *reservation {
 	p.leader.flushes++
 	p.breaker.Acquire() // a flush on a half-open partition or leader is its probe
 	p.leader.breaker.Acquire()
-	return &reservation{part: p, leader: p.leader}
+	now := ps.now()
+	if p.leader.lagging {
+		p.leader.probeAt = now.Add(lagProbeEvery)
+	}
+	return &reservation{part: p, leader: p.leader, began: now, patience: ps.patience()}
+}
+
+// patience is the time without an answer after which an attempt is slow.
+func (ps *partitions) patience() time.Duration {
+	return min(max(slowAfter, ps.usual.most()), ps.hungAfter)
+}
+
+// hungTime is the time without a sign of life after which a leader counts as hung.
+func (ps *partitions) hungTime() time.Duration {
+	return max(ps.hungAfter, min(ps.usual.most(), 2*ps.hungAfter))
 }
 
 // markSlow takes the attempt out of the common limit: from now on only its leader's share counts it.
@@ -197,8 +224,21 @@ func (ps *partitions) markSlow(at *reservation) {
 	ps.inFlight--
 }
 
+// markHung notes that the leader of a slow attempt gives no sign of life. The attempt no longer counts for
+// its share, so that a probe may follow.
+func (ps *partitions) markHung(at *reservation) {
+	ps.failure = errHung
+	at.leader.noteUnanswered(errHung)
+	ps.release(at)
+	at.hung = true
+	ps.compare()
+}
+
 // release ends a reservation.
 func (ps *partitions) release(at *reservation) {
+	if at.hung {
+		return
+	}
 	if at.slow {
 		at.leader.slow--
 	} else {
@@ -213,15 +253,36 @@ func (ps *partitions) note(at *reservation, r result) {
 	switch {
 	case errors.Is(r.err, errNothingSent), errors.Is(r.err, errStopped):
 	case !r.answered:
-		ps.failure = r.err
-		at.leader.noteUnanswered(r.err)
+		if !at.hung { // this is noted
+			ps.failure = r.err
+			at.leader.noteUnanswered(r.err)
+		}
 	default:
 		at.leader.noteAnswer()
+		at.leader.noteLatency(r.sent)
 		if r.err == nil || permanent(r.err) {
 			at.part.breaker.Success()
 		} else {
 			at.part.breaker.Failure(0)
 		}
+	}
+	ps.compare()
+}
+
+// compare finds the leader that answers soonest, and those that lag behind it.
+func (ps *partitions) compare() {
+	var best *leader
+	for _, l := range ps.leaders {
+		if l.partitions > 0 && l.latency.known() && l.closed() &&
+			(best == nil || l.latency.mean < best.latency.mean) {
+			best = l
+		}
+	}
+	for _, l := range ps.leaders {
+		l.lagging = best != nil && l.latency.mean > max(slowAfter, lagFactor*best.latency.mean)
+	}
+	if best != nil {
+		ps.usual = best.latency
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 // newPartitions returns partitions that are led by the given brokers, and a clock that the test sets.
 func newPartitions(leaders ...int) (*partitions, *time.Time) {
 	now := time.Unix(1000, 0)
-	ps := &partitions{now: func() time.Time { return now }, limit: 4}
+	ps := &partitions{now: func() time.Time { return now }, limit: 4,
+		hungAfter: 2 * time.Second}
 	ps.update(led(leaders...))
 	return ps, &now
 }
@@ -37,6 +38,7 @@ func (ps *partitions) must(t *testing.T) *reservation {
 
 // end notes the end of an attempt.
 func (ps *partitions) end(at *reservation, r result) {
+	r.sent = at.began
 	ps.note(at, r)
 	ps.release(at)
 }
@@ -159,7 +161,7 @@ func TestUnansweredLeader(t *testing.T) {
 	if _, err := ps.pick(); !errors.Is(err, ErrUnreachable) {
 		t.Errorf("while both are probed: %v", err)
 	}
-	ps.end(&reservation{part: first, leader: first.leader}, answer(kafka.NotLeaderForPartition))
+	ps.end(&reservation{part: first, leader: first.leader, began: *now}, answer(kafka.NotLeaderForPartition))
 	if at := ps.must(t); at.part != first {
 		t.Error("a leader that answered is not used")
 	}

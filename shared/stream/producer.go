@@ -28,7 +28,8 @@ type ProducerConfig struct {
 	InFlight        int           // concurrent flushes; 4, an equal share per leader, and one per partition
 	Linger          time.Duration // longest wait of a record for others while a flush is in flight; 3 ms
 	GatherBytes     int           // queued bytes that end the wait; 256 KiB
-	AttemptTimeout  time.Duration // of one flush; 1.8 s, so that two fit into a caller's 4 s
+	AttemptTimeout  time.Duration // of one flush; 4 s, as long as a caller waits
+	HungAfter       time.Duration // without a sign of life of a leader, which then counts as hung; 1.8 s
 	ClientID        string
 	ContentType     string // header content-type of each record; application/json
 	Compression     Codec  // none
@@ -42,7 +43,8 @@ func (c ProducerConfig) withDefaults() ProducerConfig {
 	c.InFlight = cmp.Or(c.InFlight, 4)
 	c.GatherBytes = cmp.Or(c.GatherBytes, 256<<10)
 	c.Linger = cmp.Or(c.Linger, 3*time.Millisecond)
-	c.AttemptTimeout = cmp.Or(c.AttemptTimeout, 1800*time.Millisecond)
+	c.AttemptTimeout = cmp.Or(c.AttemptTimeout, 4*time.Second)
+	c.HungAfter = cmp.Or(c.HungAfter, 1800*time.Millisecond)
 	c.ContentType = cmp.Or(c.ContentType, "application/json")
 	if c.Now == nil {
 		c.Now = time.Now
@@ -75,7 +77,9 @@ type Producer struct {
 	transport *kafka.Transport
 	metrics   *producerMetrics
 	headers   []kafka.Header
-	work      sync.WaitGroup // flushes and refreshes
+	work      sync.WaitGroup  // flushes and refreshes
+	attempts  context.Context // ends when Close gives up
+	giveUp    context.CancelFunc
 
 	mu          sync.Mutex
 	queue       list.List // of *queuedRecord
@@ -85,6 +89,7 @@ type Producer struct {
 	lingerTimer *time.Timer
 	lingerArmed bool
 	parts       partitions
+	resends     resends
 	refreshing  bool
 	lookupBegan time.Time // the first look-up of the partitions
 	closed      bool
@@ -114,12 +119,14 @@ func NewProducer(cfg ProducerConfig) *Producer {
 	transport.Dial = (&net.Dialer{Timeout: connectTimeout}).DialContext
 	p := &Producer{
 		cfg: cfg, transport: transport, metrics: newProducerMetrics(cfg.Registerer, cfg.Topic),
-		limit: cfg.MaxBatchBytes,
-		parts: partitions{now: cfg.Now, limit: cfg.InFlight}, idle: make(chan struct{}),
+		limit:   cfg.MaxBatchBytes,
+		parts:   partitions{now: cfg.Now, limit: cfg.InFlight, hungAfter: cfg.HungAfter},
+		resends: newResends(), idle: make(chan struct{}),
 		client: &kafka.Client{Addr: kafka.TCP(cfg.Brokers...), Timeout: cfg.AttemptTimeout,
 			Transport: transport},
 		headers: []kafka.Header{{Key: "content-type", Value: []byte(cfg.ContentType)}},
 	}
+	p.attempts, p.giveUp = context.WithCancel(context.Background())
 	p.lingerTimer = time.AfterFunc(time.Hour, p.onLinger)
 	p.lingerTimer.Stop()
 	return p
@@ -226,7 +233,7 @@ func (p *Producer) checkIdle() {
 }
 
 // Close takes no more records and waits for the outcomes of those that it has. When ctx ends it refuses what
-// is still in the queue. It may be called more than once.
+// is still in the queue, and ends the attempts. It may be called more than once.
 func (p *Producer) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
@@ -240,9 +247,11 @@ func (p *Producer) Close(ctx context.Context) error {
 		p.mu.Lock()
 		p.refuseQueue(errors.Join(ErrClosed, err))
 		p.mu.Unlock()
+		p.giveUp()
 	}
 	p.lingerTimer.Stop()
 	p.work.Wait() // an attempt ends by its own timeout
+	p.giveUp()
 	p.transport.CloseIdleConnections()
 	return err
 }

@@ -14,6 +14,8 @@ type producerMetrics struct {
 	seconds     prometheus.Observer
 	retries     prometheus.Counter
 	unreachable prometheus.Gauge
+
+	resentLate, resentFailed prometheus.Counter // by cause
 }
 
 func newProducerMetrics(reg prometheus.Registerer, topic string) *producerMetrics {
@@ -22,7 +24,13 @@ func newProducerMetrics(reg prometheus.Registerer, topic string) *producerMetric
 		Help: "Records handed to the producer, by outcome: acknowledged by all in-sync replicas, refused " +
 			"(never handed to the transport), unknown (may be stored).",
 	}, []string{"topic", "outcome"}))
+	resent := register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "storefront_stream_produce_resent_records_total",
+		Help: "Records that were sent a second time although the broker may have them, so that Kafka may " +
+			"have them twice, by cause: late (another leader answers sooner), failed.",
+	}, []string{"topic", "cause"}))
 	m := &producerMetrics{
+		resentLate: resent.WithLabelValues(topic, "late"), resentFailed: resent.WithLabelValues(topic, "failed"),
 		pending: register(reg, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "storefront_stream_produce_pending_bytes",
 			Help: "Bytes of records that wait for a flush or for its acknowledgement.",

@@ -96,7 +96,7 @@ func TestProducerManyCallers(t *testing.T) {
 func heldProducer(t *testing.T, cfg ProducerConfig) (*Producer, *gate) {
 	t.Helper()
 	w := newWire(t, cfg.Brokers[0])
-	cfg.InFlight, cfg.AttemptTimeout = 1, time.Minute
+	cfg.InFlight, cfg.AttemptTimeout, cfg.HungAfter = 1, time.Minute, time.Minute
 	p := through(t, w, cfg)
 	for o := Refused; o != Acknowledged; { // connects
 		o, _ = p.Produce(t.Context(), []byte("first"))
@@ -234,7 +234,7 @@ func TestProducerRefusesWhenFull(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	p := newProducer(t, ProducerConfig{Brokers: []string{silent.Addr().String()}, Topic: "none",
 		MaxPendingBytes: 2000, Registerer: registry,
-		AttemptTimeout: time.Minute})
+		AttemptTimeout: time.Minute, HungAfter: time.Minute})
 	t.Cleanup(func() { silent.Close() })
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
