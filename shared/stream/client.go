@@ -6,8 +6,8 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// metadataTTL bounds the age of a transport's metadata, and the time that a broker may take to answer a request
-// for them.
+// metadataTTL bounds the age of a transport's metadata, and the time that a broker may take to answer a
+// request for them.
 const metadataTTL = 2 * time.Second
 
 // newTransport returns a transport that fetches the metadata of the topics only, or of all when none is

@@ -39,7 +39,8 @@ type fakeCluster struct {
 
 func newFakeCluster(leaders ...int) *fakeCluster {
 	return &fakeCluster{leaders: leaders, hangs: map[int]bool{}, connects: map[int]bool{},
-		idle: map[int]int{}, stored: map[string]int{}, flushes: map[int]int{}, largest: map[int]int{}, asked: map[int]int{}}
+		idle: map[int]int{}, stored: map[string]int{}, flushes: map[int]int{}, largest: map[int]int{},
+		asked: map[int]int{}}
 }
 
 // producer returns a producer whose requests go to the fake.

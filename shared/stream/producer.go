@@ -68,9 +68,9 @@ const connectTimeout = time.Second
 // A flush goes to one partition, and the partitions take turns. Records that arrive while a flush is in
 // flight gather for the next, since the work of a broker is per flush rather than per record: an idle
 // producer sends at once, a busy one batches. A slow flush does not block the others: they start after
-// Linger, or when GatherBytes wait. A leader that does not answer holds its share of the flushes only: others
-// get what comes after them, until a probe of it is answered. When no leader answers, records are refused at
-// once.
+// Linger, or when GatherBytes wait. A leader that does not answer, or much later than others, holds its share
+// of the flushes only: others get what comes after them, until a probe of it is answered. When all leaders
+// are slow, their answers are waited for. When no leader answers, records are refused at once.
 type Producer struct {
 	cfg       ProducerConfig
 	client    *kafka.Client
@@ -134,8 +134,8 @@ func NewProducer(cfg ProducerConfig) *Producer {
 
 // Produce hands one record over and waits for the answer of all in-sync replicas, or for ctx. The error is
 // nil exactly when the outcome is Acknowledged; otherwise value must never be written to or reused, since the
-// transport may still read it. A flush that fails is tried once more on another partition while its callers
-// wait.
+// transport may still read it. A flush that fails, or is late while another leader answers, is tried once
+// more on another partition while its callers wait.
 func (p *Producer) Produce(ctx context.Context, value []byte) (Outcome, error) {
 	outcome, err := p.produce(ctx, value)
 	p.metrics.outcomes[outcome].Inc()

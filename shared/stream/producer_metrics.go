@@ -30,7 +30,8 @@ func newProducerMetrics(reg prometheus.Registerer, topic string) *producerMetric
 			"have them twice, by cause: late (another leader answers sooner), failed.",
 	}, []string{"topic", "cause"}))
 	m := &producerMetrics{
-		resentLate: resent.WithLabelValues(topic, "late"), resentFailed: resent.WithLabelValues(topic, "failed"),
+		resentLate:   resent.WithLabelValues(topic, "late"),
+		resentFailed: resent.WithLabelValues(topic, "failed"),
 		pending: register(reg, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "storefront_stream_produce_pending_bytes",
 			Help: "Bytes of records that wait for a flush or for its acknowledgement.",
