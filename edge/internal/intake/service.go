@@ -131,8 +131,8 @@ func (s *Service) Record(ctx context.Context, req Request, charge func(n int)) (
 	return sc.results, nil
 }
 
-// unavailable counts the cause and returns the 503. Its Retry-After is 1 to 5 s, chosen at random, so that
-// clients do not return at the same time.
+// unavailable counts the cause and returns the 503. Its hint for Retry-After is chosen at random, so that
+// clients do not return at the same time: with what the response adds, the header says 1 to 7 s.
 func (s *Service) unavailable(cause string, err error) *fault.Error {
 	s.cfg.Metrics.unrecorded.WithLabelValues(cause).Inc()
 	f := fault.Wrap(fault.SignalsUnavailable,
