@@ -176,10 +176,13 @@ func TestLostRequestIsResent(t *testing.T) {
 			}
 			return clusterLatency
 		}
-		calls := startCallers(p, 2)
+		calls := startCallers(p, 1)
+		synctest.Wait() // the first request is the lost one
+		others := startCallers(p, 1)
 		calls.during(5 * time.Second)
 		longest, failed := calls.soFar()
 		calls.end()
+		others.end()
 		closeProducer(t, p)
 		if failed > 0 || longest < p.cfg.HungAfter || longest > p.cfg.HungAfter+time.Second {
 			t.Errorf("%d failed, longest call %s", failed, longest)
