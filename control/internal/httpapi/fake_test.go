@@ -66,6 +66,8 @@ type fake struct {
 	installed installation.Installed
 	listed    installation.Query
 	status    *installation.Status
+	disabled  *installation.Disabled
+	refusedAt *time.Time
 
 	identify  error
 	source    observation.Source

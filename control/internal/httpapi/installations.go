@@ -64,6 +64,14 @@ type connectionBody struct {
 	ExternalStoreID string              `json:"external_store_id"`
 	State           string              `json:"state"`
 	Installation    *installationStatus `json:"installation,omitempty"`
+	Disabled        *disabledStatus     `json:"disabled,omitempty"`
+	RefusedAt       *timestamp          `json:"credential_refused_at,omitempty"`
+}
+
+type disabledStatus struct {
+	At     timestamp `json:"at"`
+	By     string    `json:"by"`
+	Reason string    `json:"reason,omitempty"`
 }
 
 type installationStatus struct {
@@ -73,10 +81,16 @@ type installationStatus struct {
 }
 
 func newConnectionBody(v *installation.View) connectionBody {
-	out := connectionBody{string(v.ConnectionID), string(v.StoreID), v.Provider, v.ExternalStoreID, v.State,
-		nil}
+	out := connectionBody{ConnectionID: string(v.ConnectionID), StoreID: string(v.StoreID),
+		Provider: v.Provider, ExternalStoreID: v.ExternalStoreID, State: v.State}
 	if i := v.Installation; i != nil {
 		out.Installation = &installationStatus{string(i.ID), string(i.State), i.Reason}
+	}
+	if d := v.Disabled; d != nil {
+		out.Disabled = &disabledStatus{timestamp(d.At), string(d.By), d.Reason}
+	}
+	if at := v.CredentialRefusedAt; at != nil {
+		out.RefusedAt = optional(*at)
 	}
 	return out
 }

@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"storefront.internal/control/internal/installation"
+	"storefront.internal/control/internal/shop"
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/ident"
 )
@@ -32,7 +34,8 @@ func (f fakeInstallations) Open(_ context.Context, caller string,
 
 func (f fakeInstallations) Connection(_ context.Context, c ident.ConnectionID) (installation.View, error) {
 	return installation.View{ConnectionID: c, StoreID: "str_1", Provider: "shopify", ExternalStoreID: "a",
-		State: "active", Installation: f.status}, f.of(c)
+		State: "active", Installation: f.status, Disabled: f.disabled,
+		CredentialRefusedAt: f.refusedAt}, f.of(c)
 }
 
 func (f fakeInstallations) Connections(_ context.Context,
@@ -95,6 +98,11 @@ func installationCases(large string) []documented {
 		f.status = &installation.Status{ID: "ins_1", State: installation.StateFailed,
 			Reason: "credential_refused"}
 	}
+	troubled := func(f *fake) {
+		at := time.Unix(1, 0)
+		f.refusedAt = &at
+		f.disabled = &installation.Disabled{At: at, By: shop.DisabledByCrashes, Reason: "it crashes"}
+	}
 	return []documented{
 		{"open_installation", post, installations, connectorToken, body, 201, created},
 		{"open_installation", post, installations, connectorToken, body, 200, nil},
@@ -117,6 +125,7 @@ func installationCases(large string) []documented {
 		{"list_connections", get, many, engineToken, "", 401, nil},
 		{"view_connection", get, one, connectorToken, "", 200, nil},
 		{"view_connection", get, one, connectorToken, "", 200, failed},
+		{"view_connection", get, one, connectorToken, "", 200, troubled},
 		{"view_connection", get, one, connectorToken, "gzip", 400, nil},
 		{"view_connection", get, one, backendToken, "", 401, nil},
 		{"view_connection", get, "/internal/v1/connections/con_none", connectorToken, "", 404, nil},

@@ -61,6 +61,16 @@ type View struct {
 	ExternalStoreID string
 	State           string
 	Installation    *Status
+	Disabled        *Disabled
+	// CredentialRefusedAt is since when the provider refuses the credential, nil when it does not.
+	CredentialRefusedAt *time.Time
+}
+
+// Disabled says since when a connection is disabled, who did it, and why.
+type Disabled struct {
+	At     time.Time
+	By     shop.DisabledBy
+	Reason string
 }
 
 // Status is the state of an installation. Reason is of the last failure, "" without one.

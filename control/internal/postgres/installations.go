@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -160,9 +161,12 @@ func putEndpoints(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, provider
 
 const selectViews = `
 SELECT c.connection_id, c.store_id, c.provider, c.external_store_id, c.state,
-    coalesce(i.installation_id, ''), coalesce(i.state, ''), coalesce(i.reason, '')
+    coalesce(i.installation_id, ''), coalesce(i.state, ''), coalesce(i.reason, ''),
+    c.disabled_at, coalesce(c.disabled_by, ''), coalesce(c.disabled_reason, ''), k.refused_at
 FROM control.connections c
-LEFT JOIN control.installations i ON i.connection_id = c.connection_id`
+LEFT JOIN control.installations i ON i.connection_id = c.connection_id
+LEFT JOIN control.credentials k ON k.connection_id = c.connection_id
+    AND k.refused_at > greatest(k.updated_at, i.caught_up_at)`
 
 const selectView = selectViews + `
 WHERE c.connection_id = $1`
@@ -202,10 +206,16 @@ func (s *Installations) Connections(ctx context.Context, q installation.Query) (
 
 func scanView(row pgx.Row) (v installation.View, err error) {
 	var i installation.Status
+	var disabledAt *time.Time
+	var disabled installation.Disabled
 	err = row.Scan(&v.ConnectionID, &v.StoreID, &v.Provider, &v.ExternalStoreID, &v.State, &i.ID, &i.State,
-		&i.Reason)
+		&i.Reason, &disabledAt, &disabled.By, &disabled.Reason, &v.CredentialRefusedAt)
 	if i.ID != "" {
 		v.Installation = &i
+	}
+	if disabledAt != nil {
+		disabled.At = *disabledAt
+		v.Disabled = &disabled
 	}
 	return v, err
 }

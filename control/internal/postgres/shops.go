@@ -80,7 +80,29 @@ const (
 	sameCredential = `SELECT EXISTS (SELECT FROM control.credentials 
 	    WHERE connection_id = $1 AND updated_at = $2)`
 	dropCredential = `DELETE FROM control.credentials WHERE connection_id = $1`
+	endRefusal     = `
+UPDATE control.credentials SET refused_at = NULL WHERE connection_id = $1 AND refused_at IS NOT NULL`
 )
+
+// A refusal is over when the credential is replaced or the shop was read.
+const (
+	selectRefusal = `
+SELECT k.refused_at
+FROM control.credentials k
+LEFT JOIN control.installations i ON i.connection_id = k.connection_id
+WHERE k.connection_id = $1 AND k.refused_at > greatest(k.updated_at, i.caught_up_at)`
+
+	recordRefusal = `
+UPDATE control.credentials
+SET refused_at = now()
+WHERE connection_id = $1 AND updated_at = $2 AND NOT EXISTS (` + selectRefusal + `)`
+)
+
+// RecordRefusal implements shop.States. A refusal keeps the time of its first one.
+func (s *Shops) RecordRefusal(ctx context.Context, c ident.ConnectionID, credentialAt time.Time) error {
+	_, err := s.pool.Exec(ctx, recordRefusal, c, credentialAt)
+	return Translate("note refusal", err)
+}
 
 // SetState implements shop.States. A shop that becomes active again gets a bootstrap run, since its webhooks
 // were missed.
@@ -92,9 +114,16 @@ func (s *Shops) SetState(ctx context.Context, c ident.ConnectionID, credentialAt
 		if err := tx.QueryRow(ctx, lockConnection, c).Scan(&before); err != nil {
 			return err
 		}
-		if err := tx.QueryRow(ctx, sameCredential, c, credentialAt).Scan(&same); err != nil ||
-			!same || before == to {
+		if err := tx.QueryRow(ctx, sameCredential, c, credentialAt).Scan(&same); err != nil || !same {
 			return err
+		}
+		if to == shop.Active {
+			if _, err := tx.Exec(ctx, endRefusal, c); err != nil {
+				return err
+			}
+		}
+		if before == to {
+			return nil
 		}
 		if _, err := tx.Exec(ctx, setShopState, c, to); err != nil {
 			return err

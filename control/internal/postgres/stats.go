@@ -59,6 +59,12 @@ SELECT s.by, count(c.connection_id)
 FROM unnest(ARRAY['operator', 'crashes']) AS s (by)
 LEFT JOIN control.connections c ON c.disabled_by = s.by
 GROUP BY s.by`
+	countRefused = `
+SELECT count(*)
+FROM control.credentials k
+JOIN control.connections c ON c.connection_id = k.connection_id AND c.state = 'active'
+LEFT JOIN control.installations i ON i.connection_id = k.connection_id
+WHERE k.refused_at > greatest(k.updated_at, i.caught_up_at)`
 	countJobs = `
 SELECT queue, state::text, count(*)
 FROM control.river_job
@@ -112,6 +118,9 @@ func readCounts(ctx context.Context, tx pgx.Tx, f *stats.Figures) error {
 			func() error { into[state] = n; return nil }); err != nil {
 			return err
 		}
+	}
+	if err := tx.QueryRow(ctx, countRefused).Scan(&f.Refused); err != nil {
+		return err
 	}
 	var job stats.Job
 	var n int

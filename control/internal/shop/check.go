@@ -15,6 +15,8 @@ type States interface {
 	// time. An uninstalled connection loses its credential, and one that becomes active gets a bootstrap run,
 	// in the same transaction.
 	SetState(ctx context.Context, c ident.ConnectionID, credentialAt time.Time, to State) error
+	// RecordRefusal notes that the provider refuses the credential that was stored at that time.
+	RecordRefusal(ctx context.Context, c ident.ConnectionID, credentialAt time.Time) error
 }
 
 // Checker confirms by a call what a webhook told of a shop.
@@ -31,7 +33,7 @@ const disabledCheckDelay = 10 * time.Minute
 
 // Check asks the provider whether the shop may be called. A refused credential ends the connection only when
 // the provider also told of an uninstallation: a refusal alone may be an error of the provider or a missing
-// scope. snooze is the time until another attempt, 0 when the answer is known.
+// scope, so it is only shown. snooze is the time until another attempt, 0 when the answer is known.
 func (k *Checker) Check(ctx context.Context, c ident.ConnectionID,
 	uninstalled bool) (snooze time.Duration, err error) {
 	opened, err := k.shops.OpenAny(ctx, c)
@@ -49,7 +51,7 @@ func (k *Checker) Check(ctx context.Context, c ident.ConnectionID,
 	case errors.As(err, &refused) && uninstalled:
 		to = Uninstalled
 	case errors.As(err, &refused):
-		return 0, nil
+		return 0, k.states.RecordRefusal(ctx, c, opened.CredentialAt)
 	case errors.As(err, &paused):
 		to = Suspended
 	case err != nil:

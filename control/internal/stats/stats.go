@@ -31,6 +31,7 @@ type Figures struct {
 	Privacy            map[string]int // privacy requests that are not completed, by kind
 	OldestPrivacy      time.Duration  // age of the oldest of them
 	Disabled           map[string]int // disabled connections, by who disabled them
+	Refused            int            // connections whose credential the provider refuses
 	Jobs               map[Job]int    // unfinished and discarded ones
 	DaysAhead          int            // whole days ahead for which every table has its partition
 	Silence            map[string]Silence
@@ -65,7 +66,7 @@ type Collector struct {
 
 	// Also the gauges without labels are vectors, so that they can be left out.
 	installations, oldestInstallation, bootstraps, stalestBootstrap, privacy, oldestPrivacy, jobs, partitions,
-	silence, silent, quarantine, defaultRows, pushLag, disabled *prometheus.GaugeVec
+	silence, silent, quarantine, defaultRows, pushLag, disabled, refused *prometheus.GaugeVec
 	all []*prometheus.GaugeVec
 	up  prometheus.Gauge
 }
@@ -112,6 +113,8 @@ func New(cfg Config, r prometheus.Registerer) *Collector {
 	c.disabled = vec("connections_disabled",
 		"Connections that are disabled, by who did it: an operator, or Storefront itself because their "+
 			"jobs ended the process again and again (crashes).", "by")
+	c.refused = vec("credentials_refused",
+		"Active connections whose credential the provider refuses, though it told of no uninstallation.")
 	c.up = prometheus.NewGauge(prometheus.GaugeOpts{Name: "storefront_control_census_up",
 		Help: "1 while the figures can be read from PostgreSQL; at 0 they are left out."})
 	r.MustRegister(c.up)
@@ -167,6 +170,7 @@ func (c *Collector) show(f *Figures) {
 	c.stalestBootstrap.WithLabelValues().Set(f.StalestBootstrap.Seconds())
 	c.oldestPrivacy.WithLabelValues().Set(f.OldestPrivacy.Seconds())
 	c.partitions.WithLabelValues().Set(float64(f.DaysAhead))
+	c.refused.WithLabelValues().Set(float64(f.Refused))
 	c.quarantine.WithLabelValues().Set(float64(f.Quarantined))
 	c.defaultRows.WithLabelValues().Set(float64(f.DefaultRows))
 	c.pushLag.WithLabelValues().Set(f.PushLag.Seconds())
