@@ -75,6 +75,7 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
+	pg.WarnOfTransport(cfg.Postgres, logger)
 	inserter, err := jobs.NewInserter(pool, logger)
 	if err != nil {
 		pool.Close()

@@ -21,6 +21,7 @@ import (
 	"storefront.internal/edge/internal/redisbatch"
 	"storefront.internal/shared/backoff"
 	"storefront.internal/shared/ident/decisionid"
+	"storefront.internal/shared/pg"
 	"storefront.internal/shared/pg/migrations"
 	"storefront.internal/shared/service"
 	"storefront.internal/shared/stream"
@@ -65,6 +66,7 @@ func New(ctx context.Context, cfg Config, log *slog.Logger) (*App, error) {
 	if err = a.backends.openPools(ctx, cfg.Postgres); err != nil {
 		return nil, err
 	}
+	pg.WarnOfTransport(cfg.Postgres, log)
 	a.backends.redis = redisbatch.NewClient(cfg.Redis, redisbatch.Timeout)
 	a.backends.tracing = tracing.New(tracing.Config{Endpoint: cfg.TraceEndpoint, Ratio: cfg.TraceRatio,
 		Service: "edge", Version: telemetry.Version(), Logger: log})

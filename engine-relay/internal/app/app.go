@@ -63,6 +63,7 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 	if a.pool, err = pg.Open(ctx, cfg.Postgres, "storefront-relay"); err != nil {
 		return nil, err
 	}
+	pg.WarnOfTransport(cfg.Postgres, logger)
 	a.tracing = tracing.New(tracing.Config{
 		Endpoint: cfg.TraceEndpoint, Ratio: cfg.TraceRatio,
 		Service: "engine-relay", Version: telemetry.Version(), Logger: logger,
