@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"storefront.internal/shared/settings"
@@ -23,10 +24,17 @@ const defaultStatementTimeout = 10 * time.Second
 // Open returns a pool. It does not connect, so a service starts while PostgreSQL is down and reports that in
 // its readiness. Parameters in the URL take precedence over the settings.
 func Open(ctx context.Context, s settings.Postgres, appName string) (*pgxpool.Pool, error) {
+	return OpenTraced(ctx, s, appName, nil)
+}
+
+// OpenTraced is Open with a tracer of the statements; nil traces nothing.
+func OpenTraced(ctx context.Context, s settings.Postgres, appName string,
+	tracer pgx.QueryTracer) (*pgxpool.Pool, error) {
 	cfg, err := poolConfig(s, appName)
 	if err != nil {
 		return nil, err
 	}
+	cfg.ConnConfig.Tracer = tracer
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("open pool: %w", err)

@@ -71,7 +71,8 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool, monitorPool, err := openPools(ctx, cfg.Postgres)
+	answers := &postgres.Answers{}
+	pool, monitorPool, err := openPools(ctx, cfg.Postgres, answers)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +86,7 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 	tracer := cfg.tracer(logger)
 	client := redis.Open(cfg.Redis)
 	watchPools(registry, pool, client)
-	store, monitor := postgres.New(pool, inserter), postgres.NewMonitor(monitorPool, logger)
+	store, monitor := postgres.New(pool, inserter), postgres.NewMonitor(monitorPool, answers, logger)
 	catalog := postgres.NewCatalog(pool, inserter, metrics.catalog)
 	archive := postgres.NewArchive(pool)
 	connectors := newConnectors(connectorConfig{
@@ -173,8 +174,9 @@ func newMetrics(r prometheus.Registerer) metrics {
 }
 
 // openPools opens the main pool, and the one connection by which the monitor sees whether PostgreSQL answers.
-func openPools(ctx context.Context, s settings.Postgres) (pool, monitor *pgxpool.Pool, err error) {
-	if pool, err = pg.Open(ctx, s, "storefront-control"); err != nil {
+func openPools(ctx context.Context, s settings.Postgres,
+	answers *postgres.Answers) (pool, monitor *pgxpool.Pool, err error) {
+	if pool, err = pg.OpenTraced(ctx, s, "storefront-control", answers); err != nil {
 		return nil, nil, err
 	}
 	s.MaxConns = 1

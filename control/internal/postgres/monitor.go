@@ -10,7 +10,9 @@ import (
 )
 
 // PostgreSQL counts as down after pingFailures pings in a row without an answer, so within six seconds. One
-// that answers each statement after a second counts as up: its operations take long, and succeed.
+// that answers each statement after a second counts as up: its operations take long, and succeed. One that
+// answered a statement of the pool while a ping had been waiting for a second counts as up too: on a machine
+// without processor time to spare, single answers are late.
 const (
 	pingEvery    = time.Second
 	pingTimeout  = 2500 * time.Millisecond
@@ -27,8 +29,9 @@ type Pinger interface {
 // wait for its own deadline, and would keep a connection of the pool until then. It is safe for concurrent
 // use.
 type Monitor struct {
-	pinger Pinger
-	logger *slog.Logger
+	pinger  Pinger
+	answers *Answers
+	logger  *slog.Logger
 
 	failures int // pings in a row; used by Run alone
 
@@ -37,9 +40,10 @@ type Monitor struct {
 	down context.CancelFunc
 }
 
-// NewMonitor returns a Monitor that takes PostgreSQL for up until Run has seen otherwise.
-func NewMonitor(pinger Pinger, logger *slog.Logger) *Monitor {
-	m := &Monitor{pinger: pinger, logger: logger}
+// NewMonitor returns a Monitor of the PostgreSQL whose answers are noted. It takes it for up until Run has
+// seen otherwise.
+func NewMonitor(pinger Pinger, answers *Answers, logger *slog.Logger) *Monitor {
+	m := &Monitor{pinger: pinger, answers: answers, logger: logger}
 	m.up, m.down = context.WithCancel(context.Background())
 	return m
 }
@@ -71,9 +75,13 @@ func (m *Monitor) Run(ctx context.Context) error {
 func (m *Monitor) ping(ctx context.Context) {
 	pingCtx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
+	began := time.Now()
 	err := m.pinger.Ping(pingCtx)
 	if ctx.Err() != nil {
 		return
+	}
+	if m.answers.after(began.Add(pingEvery)) {
+		err = nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

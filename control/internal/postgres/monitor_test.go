@@ -8,6 +8,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // hanging is a PostgreSQL that may hang or refuse.
@@ -33,7 +36,7 @@ func TestMonitorEndsWorkWhilePostgresHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		server := &hanging{}
-		m := NewMonitor(server, slog.New(slog.DiscardHandler))
+		m := NewMonitor(server, &Answers{}, slog.New(slog.DiscardHandler))
 		go func() { _ = m.Run(ctx) }()
 		time.Sleep(10 * time.Second)
 		running, done := m.WhileUp(ctx)
@@ -65,5 +68,37 @@ func TestMonitorEndsWorkWhilePostgresHangs(t *testing.T) {
 			done()
 		}
 		stop()
+	})
+}
+
+// TestMonitorBelievesAnswers lets no ping be answered, as on a machine that starves, while statements of the
+// pool still are.
+func TestMonitorBelievesAnswers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		server, answers := &hanging{}, &Answers{}
+		m := NewMonitor(server, answers, slog.New(slog.DiscardHandler))
+		go func() { _ = m.Run(ctx) }()
+		running, done := m.WhileUp(ctx)
+		defer done()
+		server.hangs.Store(true)
+		for _, err := range []error{nil, &pgconn.PgError{Code: "23505"}} {
+			for range 20 {
+				time.Sleep(time.Second)
+				answers.TraceQueryEnd(ctx, nil, pgx.TraceQueryEndData{Err: err})
+			}
+		}
+		if running.Err() != nil {
+			t.Error("work ends although PostgreSQL answers statements")
+		}
+		for range 7 { // these are no answers
+			time.Sleep(time.Second)
+			answers.TraceQueryEnd(ctx, nil, pgx.TraceQueryEndData{Err: context.DeadlineExceeded})
+		}
+		if running.Err() == nil {
+			t.Error("work goes on although PostgreSQL answers nothing")
+		}
 	})
 }
