@@ -1,0 +1,3 @@
+import { storefront } from '../client';
+
+Object.assign(((globalThis as { Storefront?: object }).Storefront ??= {}), { storefront });

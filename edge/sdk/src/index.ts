@@ -1,0 +1,2 @@
+export { storefront } from './client';
+export type * from './types';
