@@ -1,270 +1,432 @@
-import { openClock } from './clock';
-import { adoptDecision } from './decision';
 import { derive, random } from './ident';
-import { openMemory } from './memory';
-import { openQueue } from './queue';
-import { openSender } from './sender';
+import { observe } from './observe';
 import { openStore } from './store';
 import type { Store } from './store';
 import type {
-  CatalogAggregate, Consent, DecisionJSON, Line, Options, Result, SignalType, Stats, Storefront,
+  CatalogAggregate, Consent, DecisionItem, DecisionJSON, Line, Options, Result, SignalType, Stats, Storefront,
 } from './types';
-import type { Fields } from './signal';
 
-const DELAY: Partial<Record<SignalType, number>> = { impression: 1000, dismiss: 1000, click: 0 };
+// A signal is kept in storage until an answer names its id. Whatever is in doubt is sent again, with the same bytes:
+// the service counts an id once, so tabs need no lock and no leader. In storage, under sf1.<connection>:
+//
+//   <tab>.<signal_id>   when it was minted, a space, the signal's JSON. There is no list that tabs could overwrite
+//   <tab>.alive         the last sign of life of a tab that has signals
+//   pause               no tab sends before
+//   clock               the time of the last signal
+//   led                 which Decision led to an item, or to a line of an order
+//   visitor             the random visitor id; session, skew and form are in sessionStorage
+//
+// It is one function over one set of variables, since every object between its parts would cost bytes in every
+// shop's pages; the build fails above 4,608.
 
-/** Connects a page with the service. Nothing is sent before something is asked or told. */
+/** The fields of a signal that its type decides. */
+interface Fields {
+  item_id?: string;
+  variant_id?: string;
+  position?: number;
+  quantity?: number;
+  order_external_id?: string;
+}
+
+/** A signal in storage. */
+interface Entry {
+  name_: string;
+  id_: string;
+  type_: SignalType;
+  json_: string;
+  minted_: number;
+}
+
+type Answer = [answer: Response, text: string];
+
+const HOUR = 36e5;
+const DAY = 24 * HOUR;
+
+// The order of worth, in which the service sheds load too: impression, click, dismiss, add_to_cart,
+// remove_from_cart, update_quantity, purchase.
+const worth = (type: SignalType) => 'icdarup'.indexOf(type[0]!);
+
+/** Connects a page with the service. Nothing is sent before something is asked, told or left over. */
 export function storefront(o: Options): Storefront {
-  const connection = o.connectionId;
-  const prefix = 'sf1.' + connection + '.';
-  const base = o.baseUrl.replace(/\/+$/, '') + '/v1/';
-  const signals = base + 'connections/' + connection + '/storefront-signals';
-  const doc = globalThis.document as Document | undefined;
-  const life = new AbortController();
-  const heard: Record<string, Set<(x: never) => void>> = { result: new Set(), drop: new Set(), state: new Set() };
+  const { connectionId, key } = o;
+  const base = o.baseUrl.replace(/\/*$/, '/v1/');
+  const path = base + 'connections/' + connectionId + '/';
+  const page = globalThis.document as (Document & { prerendering?: boolean }) | undefined;
   const counts = { requests: 0, resent: 0, accepted: 0, duplicate: 0, rejected: 0, dropped: 0, stopped: 0 };
-  const items = new Map<string, [tag: string, doc: CatalogAggregate]>();
+  const read = new Map<string, CatalogAggregate | null>();
   let mode: Consent = 'full';
-  let failed = false;
-  let described = false; // a signal of this page view has `client`
 
-  const tell = (event: string, x: Result | Stats) => heard[event]!.forEach((f) => Promise.resolve(x as never).then(f));
+  // --- What the page hears ---
+
+  const heard = new Set<[event: string, f: Function]>([['result', o.onResult ?? Boolean]]);
+  const tell = (event: string, x: Result | Stats) =>
+    heard.forEach(([e, f]) => e === event && setTimeout(f, 0, x));
   const changed = () => tell('state', stats());
-  const told = (r: Result) => {
-    if (r.status in counts) counts[r.status as 'accepted']++;
+
+  const stats = (): Stats => ({
+    ...counts, waiting: entries().length - flying.size, inFlight: flying.size, pausedMs: pause(), consent: mode,
+    storage: local.on_ && !local.broken_ ? 'local' : 'memory',
+  });
+
+  // --- What the page remembers ---
+
+  const prefix = 'sf1.' + connectionId + '.';
+  const local = openStore('localStorage', prefix, changed);
+  const session = openStore('sessionStorage', prefix, changed);
+
+  // What led to the items and to the lines of orders: [what, Decision, when], the newest first.
+  const list = (): [string, string, number][] =>
+    JSON.parse(local.get_('led') ?? '[]').filter((x: [string, string, number]) => Date.now() - x[2] < 30 * DAY);
+  const recall = (what: string) => list().find((x) => x[0] === what)?.[1];
+  const remember = (what: string, decision: string) =>
+    local.set_('led', JSON.stringify([[what, decision, Date.now()], ...list().filter((x) => x[0] !== what)].slice(0, 99)));
+
+  const named = (store: Store, name: string, kind: string) => {
+    const id = store.get_(name) ?? random(kind);
+    store.set_(name, id);
+    return id;
+  };
+  const own = () => {
+    const id = (o.visitorId as { call?: () => string })?.call?.() ?? (o.visitorId as string);
+    if (id && !/^vis_(?![\d_-]{7,}$)[\w-]{1,64}$/.test(id)) throw TypeError('visitorId');
+    return id;
+  };
+  const visitor = () => mode === 'full'
+    ? { visitor_id: own() || named(local, 'visitor', 'vis_'), session_id: named(session, 'session', 'ses_') }
+    : undefined;
+
+  // The page's clock only goes forward, over pages too, so that carts are folded in the order in which the shopper
+  // acted. A served Decision corrects it when it is wrong by more than two seconds.
+  let origin = performance.timeOrigin;
+  const clock = () => {
+    const now = origin + performance.now();
+    const behind = +local.get_('clock')! - now;
+    if (!(behind > 0 && behind < DAY)) return now;
+    origin += behind;
+    return now + behind;
+  };
+
+  // --- What waits, and how it is sent ---
+
+  const tab = random('t');
+  const alive = '.alive';
+  const attempts: { [name: string]: number } = {};
+  const flying = new Set<string>(); // names of entries that a request carries
+  let busy: Promise<void> | undefined;
+  let carried = 0; // bytes of requests that may outlive the page
+  let header = o.auth === 'header' || !!session.get_('form'); // JSON with Authorization
+  let switched = header;
+  let most = 50; // signals of a batch
+  let failures = 0;
+  let notBefore = 0; // of performance.now()
+
+  const ask = async (url: string, init: RequestInit, ms: number, outer?: AbortSignal): Promise<Answer> => {
+    const stop = new AbortController();
+    const abort = () => stop.abort();
+    const timer = setTimeout(abort, ms);
+    outer?.addEventListener('abort', abort);
+    try {
+      const answer = await fetch(url, { ...init, credentials: 'omit', signal: stop.signal });
+      // A body that is not read holds the bytes that the browser allows to outlive the page.
+      return [answer, await answer.text()];
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+  const headers = () => ({ 'Content-Type': 'application/json', Authorization: 'Bearer ' + key });
+
+  const finish = (e: Entry, status: Result['status'], reason?: string) => {
+    local.remove_(e.name_);
+    const r: Result = {
+      signalId: e.id_, type: e.type_, status, reason, attempts: attempts[e.name_] ?? 0, ms: Date.now() - e.minted_,
+    };
+    if (status in counts) counts[status as 'accepted']++;
     else {
       counts.dropped++;
       tell('drop', r);
     }
-    if (o.debug) console.debug('storefront', r);
+    if (o.debug) console.debug(r);
     tell('result', r);
   };
 
-  const kept = o.storage !== 'memory';
-  const local = openStore('localStorage', kept, () => {
-    if (!failed) setTimeout(changed);
-    failed = true;
-  });
-  const session = openStore('sessionStorage', kept, () => {});
-  const clock = openClock(prefix, local, session);
-  const memory = openMemory(prefix, local);
-  const queue = openQueue(prefix, local, told);
-  const sender = openSender(
-    { url_: signals, key_: o.key, auto_: o.auth !== 'header' }, prefix, queue, local, session, counts, changed,
-  );
-
-  const stats = (): Stats => {
-    const waiting = queue.waiting_().length;
-    return {
-      ...counts, waiting, inFlight: queue.entries_.size - waiting, consent: mode, pausedMs: sender.pause_(),
-      storage: local.on_ && !failed ? 'local' : 'memory',
-    };
+  // entries returns this tab's signals and those of silent tabs, dearest first. What is too old or too much ends.
+  const entries = () => {
+    const now = Date.now();
+    let room = 500;
+    let bytes = 256 << 10;
+    return local.keys_().flatMap((name): Entry[] => {
+      const [owner, id] = name.split('.') as [string, string?];
+      const [, minted, json, type] = /^(\d+) (.*"type":"(\w+).*)/.exec(local.get_(name)!) ?? [];
+      if (!id) return [];
+      if (owner !== tab && Math.abs(now - +local.get_(owner + alive)!) < 45e3) room--;
+      else if (type) return [{ name_: name, id_: id, type_: type as SignalType, json_: json!, minted_: +minted! }];
+      else if (owner !== tab) local.remove_(name); // the last sign of life
+      return [];
+    }).sort((a, b) => worth(b.type_) - worth(a.type_)).filter((e) => {
+      const old = now - e.minted_ > (e.type_ === 'purchase' ? 30 : 7) * DAY;
+      if (!old && room-- > 0 && (bytes -= e.json_.length) > 0 || flying.has(e.name_)) return true;
+      finish(e, old ? 'expired' : 'evicted');
+      return false;
+    });
   };
 
-  const named = (store: Store, name: string, kind: string) => {
-    const id = store.get_(prefix + name) ?? random(kind);
-    store.set_(prefix + name, id);
-    return id;
+  const pause = () => {
+    const left = +local.get_('pause')! - Date.now();
+    return left > 0 && left < 2 * HOUR ? left : 0; // a clock that was set back pauses nobody for long
   };
-  const own = () => {
-    const id = typeof o.visitorId === 'function' ? o.visitorId() : o.visitorId;
-    if (id && (!/^vis_[\w-]{1,64}$/.test(id) || /^vis\d{7,15}$/.test(id.replace(/[-_]/g, ''))))
-      throw new TypeError('visitorId: vis_ and 1 to 64 of A-Z a-z 0-9 _ -, no e-mail address or telephone number');
-    return id;
+
+  // run sends what waits, as far as it may; the promise ends when no more can be sent now.
+  const run = (): Promise<void> | undefined => {
+    if (busy || page?.prerendering) return busy;
+    const all = entries();
+    if (all[0]) local.set_(tab + alive, Date.now());
+    else local.remove_(tab + alive);
+    const wait = Math.max(pause(), notBefore - performance.now());
+    if (wait <= 0) return send(all);
+    if (all[0]) setTimeout(run, wait);
+    return;
   };
-  const visitor = () =>
-    mode === 'full'
-      ? { visitor_id: own() || named(local, 'visitor', 'vis_'), session_id: named(session, 'session', 'ses_') }
-      : undefined;
+
+  const send = (all: Entry[], leaving?: boolean): Promise<void> | undefined => {
+    let bytes = 0;
+    const batch = counts.stopped ? [] : all.filter((e) => !flying.has(e.name_)).slice(0, most)
+      .filter((e, i) => (bytes += e.json_.length + 1) < 32 << 10 || !i);
+    if (!batch[0]) return;
+    const body = '{"signals":[' + batch.map((e) => e.json_) + ']}';
+    const url = path + 'storefront-signals' + (header ? '' : '?key=' + key);
+    const keepalive = leaving || carried + bytes < 48 << 10; // a refused one becomes a beacon
+    if (keepalive) carried += bytes;
+    counts.requests++;
+    for (const { name_ } of batch) {
+      flying.add(name_);
+      if (attempts[name_]++) counts.resent++;
+      else attempts[name_] = 1;
+    }
+    const sent = ask(url, {
+      method: 'POST', body, keepalive, priority: leaving ? 'auto' : 'low', headers: header ? headers() : {},
+    }, 10e3)
+      .then(([answer, text]) => (answer.status === 202 ? accept : refuse)(batch, text, answer))
+      // A beacon has no answer, so its signals stay.
+      .catch(() => leaving && !header && navigator.sendBeacon(url, body) ? new Promise((f) => setTimeout(f, 10e3)) : backOff())
+      .then(() => {
+        if (keepalive) carried -= bytes;
+        for (const e of batch) flying.delete(e.name_);
+        if (busy === sent) busy = undefined;
+        return run();
+      });
+    if (!leaving) busy = sent;
+    return sent;
+  };
+
+  // accept believes only an answer that names every signal in its place.
+  const accept = (batch: Entry[], text: string) => {
+    const results = JSON.parse(text).results as { signal_id: string; status: Result['status']; reason?: string }[];
+    if (results.length !== batch.length ||
+      batch.some((e, i) => results[i]!.signal_id !== e.id_ || !(results[i]!.status in counts))) return backOff();
+    failures = 0;
+    most = Math.min(50, most * 2);
+    if (header) session.set_('form', 1);
+    batch.forEach((e, i) => finish(e, results[i]!.status, results[i]!.reason));
+  };
+
+  const refuse = (batch: Entry[], text: string, { status, headers }: Response) => {
+    const is = (some: RegExp) => some.test(status as never);
+    const ms = +headers.get('Retry-After')! * 1e3;
+    if (status === 401 && !switched) header = switched = true;
+    else if (is(/40[1345]|410/)) {
+      counts.stopped = status;
+      console.warn('storefront', status, text);
+      changed();
+    } else if (is(/400|413|422/)) {
+      most = +/batch":(\d+)/.exec(text)?.[1]! || batch.length >> 1 || 1;
+      if (batch[1]) return;
+      console.error('storefront', status, text);
+      finish(batch[0]!, 'malformed', '' + status);
+    } else if (is(/429|503/) && ms > 0) {
+      local.set_('pause', Date.now() + Math.min(ms, HOUR) * (1 + Math.random() / 4));
+      changed();
+    } else backOff();
+  };
+
+  // Full jitter, so that pages do not come back together.
+  const backOff = () => {
+    notBefore = performance.now() + Math.random() * Math.min(3e5, 1e3 * 2 ** failures++);
+  };
+
+  // --- What the shopper does ---
 
   // The query of the page may hold what is nobody's business, so it stays here.
+  let described = !page; // a signal of this page view has `client`
   const client = () => {
     described = true;
-    return doc && {
-      page_url: (location.origin + location.pathname).slice(0, 2048),
-      languages: navigator.languages.slice(0, 20),
+    return page && {
+      page_url: location.href.split(/[?#]/)[0],
+      languages: navigator.languages,
       timezone: Intl.DateTimeFormat().resolvedOptions().timeZone,
-      viewport: { width: innerWidth || 1, height: innerHeight || 1, pixel_ratio: devicePixelRatio },
     };
   };
 
-  const mint = (type: SignalType, decision_id: string, fields: Fields, signal_id = random('sig_')): string => {
+  const mint = (type: SignalType, decision_id: string, fields?: Fields, signal_id = random('sig_')): string => {
     if (mode === 'off') return '';
-    if (!queue.entries_.has(signal_id)) {
-      queue.add_(signal_id, JSON.stringify({
-        signal_id, type, occurred_at: new Date(clock.now_()).toISOString(), decision_id, ...fields, visitor: visitor(),
-        client: !described || type === 'impression' ? client() : undefined,
-      }));
-      sender.soon_(queue.entries_.size < 50 ? DELAY[type] ?? 50 : 0);
-    }
+    const name = tab + '.' + signal_id;
+    if (local.get_(name)) return signal_id;
+    const now = clock();
+    local.set_('clock', now + 1); // no two signals have the same time
+    local.set_(tab + alive, Date.now());
+    local.set_(name, Date.now() + ' ' + JSON.stringify({
+      signal_id, type, occurred_at: new Date(now + (+session.get_('skew')! || 0)), decision_id, ...fields,
+      visitor: visitor(), client: !described || type === 'impression' ? client() : undefined,
+    }));
+    setTimeout(run, [1e3, 0, 1e3][worth(type)] ?? 50);
     return signal_id;
   };
 
-  const itemOf = (l: { itemId?: string; product?: string }) =>
-    l.itemId ?? (l.product === undefined ? undefined : derive('itm', connection, 'product', l.product));
-  const fieldsOf = (l: Line): Fields => ({
+  const itemOf = ({ itemId, product }: { itemId?: string; product?: string }) =>
+    itemId ?? (product && derive('itm', connectionId, 'product', product));
+  const fieldsOf = (l: Line) => ({
     item_id: itemOf(l),
-    variant_id: l.variantId ??
-      (l.variant === undefined ? undefined : derive('var', connection, 'variant', l.product ?? '', l.variant)),
-    quantity: l.quantity,
+    variant_id: l.variantId ?? (l.variant && derive('var', connectionId, 'variant', l.product!, l.variant)),
+    quantity: l.quantity ?? 1,
   });
-  const line = (type: SignalType, l: Line, more?: Fields): string => {
-    const fields = { ...fieldsOf(l), ...more };
-    const decision = l.decision ?? memory.decision_(fields.item_id!);
+  const line = (type: SignalType, l: Line, position?: number): string => {
+    const fields: Fields = { ...fieldsOf(l), position };
+    if (!/^[au]/.test(type)) delete fields.quantity;
+    const decision = l.decision ?? recall(fields.item_id!);
     if (!decision) return '';
-    if (type === 'add_to_cart' && mode !== 'off') memory.remember_(fields.item_id!, decision);
+    if (/add|click/.test(type)) remember(fields.item_id!, decision);
     return mint(type, decision, fields);
   };
 
-  const call = async (path: string, init: RequestInit, ms = 5000, outer?: AbortSignal): Promise<[Response, string]> => {
-    if (mode === 'off') throw new Error('storefront: consent is off');
-    const stop = new AbortController();
-    const abort = () => stop.abort();
-    if (outer?.aborted) abort();
-    outer?.addEventListener('abort', abort);
-    const timer = setTimeout(abort, ms);
-    try {
-      const answer = await fetch(base + path, {
-        ...init, credentials: 'omit', signal: stop.signal,
-        headers: { ...init.headers, Authorization: 'Bearer ' + o.key },
-      });
-      const text = await answer.text();
-      if (answer.status >= 400 && answer.status !== 404 || answer.status === 404 && init.body)
-        throw Object.assign(new Error(`storefront: ${answer.status} ${text.slice(0, 300)}`), { status: answer.status });
-      return [answer, text];
-    } finally {
-      clearTimeout(timer);
-      outer?.removeEventListener('abort', abort);
-    }
-  };
-  const adopt = (json: DecisionJSON) =>
-    adoptDecision(json, {
-      impression_: (id) =>
-        (doc as { prerendering?: boolean } | undefined)?.prerendering ? null : once(id),
-      item_(type, id, fields) {
-        if (type === 'click' && mode !== 'off') memory.remember_(fields.item_id!, id);
-        return mint(type, id, fields);
-      },
-      add_: (l, position) => line('add_to_cart', l, { position }),
-    });
-
-  const seen = new Set<string>();
-  const once = (decision: string) => {
-    const id = derive('sig', connection, 'impression', decision);
-    if (mode === 'off') return null;
-    if (!seen.has(id)) mint('impression', decision, {}, id);
-    seen.add(id);
-    return id;
+  const adopt = (json: DecisionJSON) => {
+    const { decision_id: id } = json;
+    let told = '';
+    const impression = () => (told ||= page?.prerendering ? ''
+      : mint('impression', id, {}, derive('sig', connectionId, 'impression', id))) || null;
+    return {
+      id, placement: json.placement, servedAt: json.served_at, source: json.source, impression,
+      observe: (el: Element) => observe(el, impression),
+      items: json.items.map(({ position, item_id: itemId, variant_id: variantId, item }): DecisionItem => {
+        const act = (type: SignalType, l?: Line) =>
+          line(type, { variantId, product: item?.external_id, ...l, itemId, decision: id }, position);
+        return {
+          position, itemId, variantId, item,
+          click: () => act('click'), dismiss: () => act('dismiss'), addToCart: (l) => act('add_to_cart', l),
+        };
+      }),
+    };
   };
 
-  const tick = () => {
-    if (!doc || (doc as { prerendering?: boolean }).prerendering) return;
-    queue.tick_();
-    if (queue.entries_.size) sender.soon_(0);
-  };
-  const wake = () => {
-    queue.resume_();
-    sender.resume_(true);
-    tick();
+  // call returns null for a 404 of a read.
+  const call = async (url: string, body?: object, ms = 5e3, outer?: AbortSignal) => {
+    if (mode === 'off') throw Error('consent is off');
+    const [{ status }, text] = await ask(url, {
+      method: body ? 'POST' : 'GET', body: body && JSON.stringify(body), headers: headers(),
+    }, ms, outer);
+    if (status === 200) return JSON.parse(text);
+    if (body || status !== 404) throw Object.assign(Error(text), { status });
+    return null;
   };
 
   const consent = (c: Consent) => {
     mode = c === 'full' && o.respectGPC !== false &&
-      (globalThis.navigator as { globalPrivacyControl?: boolean } | undefined)?.globalPrivacyControl ? 'anonymous' : c;
-    if (mode === 'full') local.on_ = session.on_ = kept;
-    else {
-      if (mode === 'off') queue.entries_.clear();
-      else queue.tick_(true);
-      [local, session].forEach((s) => {
-        s.keys_().filter((key) => key.startsWith(prefix)).forEach(s.remove_);
-        s.on_ = false;
-      });
+      page && (navigator as { globalPrivacyControl?: boolean }).globalPrivacyControl ? 'anonymous' : c;
+    for (const s of [local, session]) {
+      const names = mode === 'full' ? [] : s.keys_();
+      const kept = names.map((name) => [name, s.get_(name)!] as const);
+      names.forEach(s.remove_);
+      s.on_ = mode === 'full' && o.storage !== 'memory';
+      if (mode !== 'off') kept.forEach(([name, value]) => /sig_/.test(name) && s.set_(name, value));
     }
     changed();
   };
 
-  if (o.onResult) heard.result!.add(o.onResult as never);
   own();
   consent(o.consent ?? 'full');
-  const listen = (on: EventTarget | undefined, type: string, f: (e: { persisted?: boolean }) => void) =>
-    on?.addEventListener?.(type, f as EventListener, { signal: life.signal });
-  listen(doc, 'visibilitychange', () => doc!.hidden && sender.leave_());
-  listen(doc, 'resume', wake);
-  listen(globalThis.window, 'pageshow', (e) => e.persisted && wake());
-  listen(globalThis.window, 'online', () => sender.resume_(false));
-  listen(globalThis.window, 'pagehide', () => {
-    sender.leave_();
-    queue.leave_();
-  });
-  const timers = doc ? [setTimeout(tick, 1000), setInterval(tick, 15e3)] : [];
+  const leave = () => pause() || send(entries(), true);
+  const wait = (ms: number) => {
+    notBefore = performance.now() + ms;
+    return run();
+  };
+  const events: Record<string, () => unknown> = {
+    visibilitychange: () => page!.hidden && leave(),
+    pagehide() {
+      leave();
+      local.remove_(tab + alive); // other tabs may take over at once
+    },
+    pageshow: run,
+    resume: run,
+    online: () => wait(0),
+    offline: () => wait(30e3), // browsers are wrong about it
+  };
+  let timer: unknown;
+  if (page) {
+    if (!navigator.onLine) wait(30e3);
+    for (const type in events)
+      addEventListener(type, events[type]!, true);
+    setTimeout(run, 1e3);
+    timer = setInterval(run, 15e3);
+  }
 
   return {
-    adopt,
-    consent,
-    stats,
-    attribution: memory.attribution_,
+    adopt, consent, stats,
     addToCart: (l) => line('add_to_cart', l),
-    removeFromCart: (l) => line('remove_from_cart', { ...l, quantity: undefined }),
+    removeFromCart: (l) => line('remove_from_cart', l),
     updateQuantity: (l) => line('update_quantity', l),
     purchase({ order, lines }) {
-      const decisions = memory.order_(order);
       const bought = new Map<string, [decision: string, fields: Fields]>();
       for (const l of lines) {
         const fields: Fields = { ...fieldsOf(l), order_external_id: order };
-        const key = fields.item_id + ' ' + (fields.variant_id ?? '');
-        const decision = l.decision ?? decisions[key] ?? memory.decision_(fields.item_id!);
+        const of = [order, fields.item_id!, fields.variant_id ?? ''] as const;
+        const decision = l.decision ?? recall('' + of) ?? recall(of[1]);
         if (!decision) continue;
-        decisions[key] = decision;
-        const id = derive('sig', connection, 'purchase', order, decision, fields.item_id!, fields.variant_id ?? '');
-        const same = bought.get(id)?.[1];
-        if (same) same.quantity = (same.quantity ?? 1) + (l.quantity ?? 1);
-        else bought.set(id, [decision, fields]);
+        remember('' + of, decision);
+        const id = derive('sig', connectionId, 'purchase', order, decision, of[1], of[2]);
+        fields.quantity! += bought.get(id)?.[1].quantity ?? 0;
+        bought.set(id, [decision, fields]);
       }
-      if (mode !== 'off' && bought.size) memory.rememberOrder_(order, decisions);
       return [...bought].map(([id, [decision, fields]]) => mint('purchase', decision, fields, id));
     },
+    // 1;<decision>:<item>,<item>;<decision>:<item>: newest first, without prefixes, 8 characters of an item.
+    attribution() {
+      let text = '1', last;
+      for (const [item, decision] of list()) {
+        if (item.includes(',')) continue;
+        const next = text + (decision === last ? ',' : ';' + decision.slice(4) + ':') + item.slice(4, 12);
+        if (next.length > 255) break;
+        text = next, last = decision;
+      }
+      return text;
+    },
     async recommend(placement, r = {}) {
-      const asked = clock.page_();
-      const [, text] = await call('connections/' + connection + '/recommendations', {
-        method: 'POST',
-        headers: { 'Content-Type': 'application/json' },
-        body: JSON.stringify({
-          placement, item_id: itemOf(r), limit: r.limit, expand: r.expand && [r.expand], visitor: visitor(), client: client(),
-          cart: r.cart?.map((l) => ({ quantity: 1, ...fieldsOf(l) })),
-        }),
+      const asked = clock();
+      const json: DecisionJSON = await call(path + 'recommendations', {
+        placement, item_id: itemOf(r), limit: r.limit, expand: r.expand && [r.expand], visitor: visitor(),
+        client: client(), cart: r.cart?.map(fieldsOf),
       }, r.timeoutMs, r.signal);
-      const json = JSON.parse(text) as DecisionJSON;
-      clock.correct_(asked, json.served_at);
+      const off = Date.parse(json.served_at) - (asked + clock()) / 2;
+      session.set_('skew', Math.abs(off) > 2e3 ? off : 0);
       return adopt(json);
     },
+    // The browser's cache asks with the entity tag.
     async item(of) {
       const id = itemOf(of)!;
-      const held = items.get(id);
-      const [answer, text] = await call('catalog/items/' + id, { headers: held ? { 'If-None-Match': held[0] } : {} });
-      if (answer.status === 404) {
-        items.delete(id);
-        return null;
-      }
-      const read = answer.status === 304 ? held![1] : (JSON.parse(text) as CatalogAggregate);
-      const newest = items.get(id)?.[1] ?? read;
-      if (newest.refresh_revision > read.refresh_revision) return newest;
-      items.set(id, [answer.headers.get('ETag') ?? '', read]);
-      return read;
+      const item: CatalogAggregate | null = await call(base + 'catalog/items/' + id);
+      if (!(read.get(id)?.refresh_revision! > item?.refresh_revision!)) read.set(id, item);
+      return read.get(id)!;
     },
     async flush() {
-      queue.tick_();
-      await sender.flush_();
+      await wait(0);
       return stats();
     },
     on(event, f) {
-      heard[event]!.add(f as never);
-      return () => void heard[event]!.delete(f as never);
+      const one: [string, Function] = [event, f];
+      heard.add(one);
+      return () => void heard.delete(one);
     },
     close() {
-      life.abort();
-      timers.forEach((t) => clearTimeout(t as number));
-      sender.stop_();
-      queue.leave_();
+      counts.stopped = 1;
+      clearInterval(timer as number);
+      local.remove_(tab + alive);
     },
   };
 }

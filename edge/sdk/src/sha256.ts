@@ -1,51 +1,36 @@
 // A synchronous SHA-256 (FIPS 180-4). crypto.subtle is asynchronous and wants a secure context, but a signal has
 // its id when the call that makes it returns, on plain http too.
 
-let constants: number[] | undefined;
+const rotate = (x: number, n: number) => (x >>> n) | (x << (32 - n));
 
-// The first 64 primes' cube roots, and behind them the first 8 primes' square roots: 32 bits of their fractions.
-function table(): number[] {
-  const roots: number[] = [];
-  for (let n = 2; roots.length < 64; n++) {
-    let prime = true;
-    for (let d = 2; d * d <= n; d++) if (n % d === 0) prime = false;
-    if (prime) {
-      const i = roots.length;
-      roots[i] = (n ** (1 / 3) * 2 ** 32) | 0;
-      if (i < 8) start[i] = (n ** 0.5 * 2 ** 32) | 0;
-    }
+/** Returns the 8 words of the digest. */
+export function sha256(bytes: number[]): number[] {
+  // The first 32 bits of the fractions of the square and the cube roots of the first 64 primes.
+  const squares: number[] = [];
+  const cubes: number[] = [];
+  next: for (let n = 2; !cubes[63]; n++) {
+    for (let d = 2; d < n; d++) if (n % d === 0) continue next;
+    squares.push((n ** (1 / 2) * 2 ** 32) | 0);
+    cubes.push((n ** (1 / 3) * 2 ** 32) | 0);
   }
-  return roots;
-}
-
-const start: number[] = [];
-
-export function sha256(data: Uint8Array): Uint8Array {
-  const k = (constants ??= table());
-  const blocks = new DataView(new ArrayBuffer(((data.length + 72) >> 6) << 6));
-  data.forEach((byte, i) => blocks.setUint8(i, byte));
-  blocks.setUint8(data.length, 128);
-  blocks.setUint32(blocks.byteLength - 4, data.length * 8);
-  const h = start.slice();
-  const w: number[] = [];
-  const rotate = (x: number, n: number) => (x >>> n) | (x << (32 - n));
-  for (let block = 0; block < blocks.byteLength; block += 64) {
-    let s = h.slice();
+  const size = bytes.length;
+  const padded = new Uint8Array(((size + 72) >> 6) << 6);
+  padded.set([...bytes, 128]);
+  const view = new DataView(padded.buffer);
+  view.setUint32(padded.length - 4, size * 8);
+  let hash = squares.slice(0, 8);
+  for (let at = 0; at < padded.length; at += 64) {
+    const w: number[] = [];
+    let s = hash;
     for (let i = 0; i < 64; i++) {
-      if (i < 16) w[i] = blocks.getInt32(block + i * 4);
-      else {
-        const a = w[i - 15]!, b = w[i - 2]!;
-        w[i] = (w[i - 16]! + w[i - 7]! + (rotate(a, 7) ^ rotate(a, 18) ^ (a >>> 3)) +
-          (rotate(b, 17) ^ rotate(b, 19) ^ (b >>> 10))) | 0;
-      }
-      const [a, b, c, d, e, f, g, last] = s as [number, number, number, number, number, number, number, number];
-      const first = last + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) + k[i]! + w[i]!;
-      const second = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
-      s = [(first + second) | 0, a, b, c, (d + first) | 0, e, f, g];
+      const x = w[i - 15]!, y = w[i - 2]!;
+      w[i] = i < 16 ? view.getInt32(at + i * 4)
+        : (rotate(x, 7) ^ rotate(x, 18) ^ (x >>> 3)) + (rotate(y, 17) ^ rotate(y, 19) ^ (y >>> 10)) + w[i - 16]! + w[i - 7]! | 0;
+      const [a, b, c, d, e, f, g, h] = s as [number, number, number, number, number, number, number, number];
+      const first = (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) + h + cubes[i]! + w[i]!;
+      s = [(rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c)) + first | 0, a, b, c, (d + first) | 0, e, f, g];
     }
-    s.forEach((x, i) => (h[i] = (h[i]! + x) | 0));
+    hash = hash.map((x, i) => (x + s[i]!) | 0);
   }
-  const out = new DataView(new ArrayBuffer(32));
-  h.forEach((x, i) => out.setInt32(i * 4, x));
-  return new Uint8Array(out.buffer);
+  return hash;
 }

@@ -1,37 +1,43 @@
-// Store is localStorage or sessionStorage, or memory where that fails or is not wanted. Any access may throw.
+// Store is localStorage or sessionStorage under the prefix of a connection, or memory where that fails or is not
+// wanted. Any access may throw.
 export interface Store {
   /** Whether the browser's storage is wanted. */
   on_: boolean;
-  get_(key: string): string | null;
-  /** Reports whether the value outlives the page. */
-  set_(key: string, value: string): boolean;
+  /** Whether it failed, which is told once. */
+  broken_: boolean;
+  get_(key: string): string | undefined;
+  set_(key: string, value: string | number): void;
   remove_(key: string): void;
   keys_(): string[];
 }
 
-export function openStore(name: 'localStorage' | 'sessionStorage', on: boolean, failed: () => void): Store {
-  const memory = new Map<string, string>();
+export function openStore(name: 'localStorage' | 'sessionStorage', prefix: string, failed: () => void): Store {
+  const memory: Record<string, string> = {};
   const attempt = <T>(f: (s: Storage) => T): T | undefined => {
     try {
-      if (store.on_) return f(globalThis[name]);
-    } catch {}
-    return;
+      return store.on_ ? f(globalThis[name]) : undefined;
+    } catch {
+      if (!store.broken_) {
+        store.broken_ = true;
+        failed();
+      }
+      return;
+    }
   };
   const store: Store = {
-    on_: on,
-    get_: (key) => memory.get(key) ?? attempt((s) => s.getItem(key)) ?? null,
+    on_: true,
+    broken_: false,
+    get_: (key) => memory[key] ?? attempt((s) => s[prefix + key]),
     set_(key, value) {
-      memory.delete(key);
-      if (attempt((s) => (s.setItem(key, value), 1))) return true;
-      memory.set(key, value);
-      if (store.on_) failed();
-      return false;
+      memory[key] = '' + value;
+      attempt((s) => (s[prefix + key] = value, delete memory[key]));
     },
     remove_(key) {
-      memory.delete(key);
-      attempt((s) => s.removeItem(key));
+      delete memory[key];
+      attempt((s) => delete s[prefix + key]);
     },
-    keys_: () => [...memory.keys(), ...(attempt((s) => Object.keys(s)) ?? [])],
+    keys_: () =>
+      Object.keys(memory).concat(attempt((s) => Object.keys(s).flatMap((k) => k.split(prefix)[1] ?? [])) ?? []),
   };
   return store;
 }

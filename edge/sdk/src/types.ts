@@ -116,7 +116,7 @@ export interface Stats {
   dropped: number;
   storage: 'local' | 'memory';
   consent: Consent;
-  /** The status (401, 403, 404, 405, 410) after which this page sends no more; else 0. */
+  /** The status (401, 403, 404, 405, 410) after which this page sends no more, 1 after close(); else 0. */
   stopped: number;
   /** Milliseconds until the service may be asked again; else 0. */
   pausedMs: number;

@@ -86,12 +86,9 @@ export class World {
 class FakeStorage {
   constructor(data, page) {
     return new Proxy({}, {
-      get: (_, k) => ({
-        getItem: (key) => (page.refuse(), data.get(key) ?? null),
-        setItem: (key, v) => { page.refuse(true); data.set(key, String(v)); },
-        removeItem: (key) => { page.refuse(); data.delete(key); },
-        clear: () => data.clear(),
-      })[k],
+      get: (_, k) => (page.refuse(), data.get(k)),
+      set: (_, k, v) => (page.refuse(true), data.set(k, String(v)), true),
+      deleteProperty: (_, k) => (page.refuse(), data.delete(k), true),
       ownKeys: () => (page.refuse(), [...data.keys()]),
       getOwnPropertyDescriptor: () => ({ enumerable: true, configurable: true }),
     });
@@ -109,8 +106,7 @@ class Page {
     this.world = world;
     this.skew = skew;
     this.window = new EventTarget();
-    const document = new EventTarget();
-    Object.assign(document, { hidden: false, prerendering: !!prerendering, currentScript: null });
+    const document = { hidden: false, prerendering: !!prerendering, currentScript: null };
     this.document = document;
     const began = world.now;
     const page = this;
@@ -204,24 +200,24 @@ class Page {
     };
   }
 
-  fire(target, type, more = {}) {
-    target.dispatchEvent(Object.assign(new Event(type), more));
+  fire(type, more = {}) {
+    this.window.dispatchEvent(Object.assign(new Event(type), more));
   }
 
   hide() {
     this.document.hidden = true;
-    this.fire(this.document, 'visibilitychange');
+    this.fire('visibilitychange');
   }
 
   show() {
     this.document.hidden = false;
-    this.fire(this.document, 'visibilitychange');
+    this.fire('visibilitychange');
   }
 
   // close ends the page as a navigation does; kill ends it without a word.
   close() {
     this.hide();
-    this.fire(this.window, 'pagehide', { persisted: false });
+    this.fire('pagehide', { persisted: false });
     this.kill();
   }
 
@@ -231,14 +227,14 @@ class Page {
 
   freeze() {
     this.hide();
-    this.fire(this.window, 'pagehide', { persisted: true });
+    this.fire('pagehide', { persisted: true });
     this.frozen = true;
   }
 
   thaw() {
     this.frozen = false;
     this.document.hidden = false;
-    this.fire(this.window, 'pageshow', { persisted: true });
+    this.fire('pageshow', { persisted: true });
   }
 
   // look shows an element to the page's observers.

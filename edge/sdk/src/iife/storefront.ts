@@ -1,3 +1,4 @@
 import { storefront } from '../client';
 
-Object.assign(((globalThis as { Storefront?: object }).Storefront ??= {}), { storefront });
+const all = globalThis as { Storefront?: object };
+all.Storefront = { ...all.Storefront, storefront };
