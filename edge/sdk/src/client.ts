@@ -179,7 +179,7 @@ export function storefront(o: Options): Storefront {
   const run = (): Promise<void> | undefined => {
     if (busy || page?.prerendering) return busy;
     const all = entries();
-    if (all[0]) local.set_(tab + alive, Date.now());
+    if (all[0] && !counts.stopped) local.set_(tab + alive, Date.now());
     else local.remove_(tab + alive);
     const wait = Math.max(pause(), notBefore - performance.now());
     if (wait <= 0) return send(all);
@@ -351,7 +351,7 @@ export function storefront(o: Options): Storefront {
     visibilitychange: () => page!.hidden && leave(),
     pagehide() {
       leave();
-      local.remove_(tab + alive); // other tabs may take over at once
+      local.remove_(tab + alive); // others may take over at once
     },
     pageshow: run,
     resume: run,
@@ -360,7 +360,6 @@ export function storefront(o: Options): Storefront {
   };
   let timer: unknown;
   if (page) {
-    if (!navigator.onLine) wait(30e3);
     for (const type in events)
       addEventListener(type, events[type]!, true);
     setTimeout(run, 1e3);
@@ -426,7 +425,7 @@ export function storefront(o: Options): Storefront {
     close() {
       counts.stopped = 1;
       clearInterval(timer as number);
-      local.remove_(tab + alive);
+      local.remove_(tab + alive); // others may take over at once
     },
   };
 }

@@ -17,10 +17,7 @@ export function openStore(name: 'localStorage' | 'sessionStorage', prefix: strin
     try {
       return store.on_ ? f(globalThis[name]) : undefined;
     } catch {
-      if (!store.broken_) {
-        store.broken_ = true;
-        failed();
-      }
+      store.broken_ ||= !!setTimeout(failed);
       return;
     }
   };

@@ -110,7 +110,8 @@ class Page {
     this.document = document;
     const began = world.now;
     const page = this;
-    const time = (f, ms = 0, every) => {
+    const time = (g, ms = 0, every, ...args) => {
+      const f = () => g(...args);
       const t = { n: world.timers.length + Math.random(), at: world.now + Math.max(0, ms), f, page: this, every, id: ++world.lastTimer || (world.lastTimer = 1) };
       world.timers.push(t);
       return t.id;
@@ -139,12 +140,13 @@ class Page {
         error: (...a) => world.logs.push(['error', ...a]),
       },
       performance: { timeOrigin: began + skew, now: () => world.now - began },
-      Date: PageDate, setTimeout: time, clearTimeout: clear, setInterval: (f, ms) => time(f, ms, ms), clearInterval: clear,
+      Date: PageDate, setTimeout: (f, ms, ...args) => time(f, ms, 0, ...args), clearTimeout: clear, setInterval: (f, ms) => time(f, ms, ms), clearInterval: clear,
       addEventListener: this.window.addEventListener.bind(this.window),
       IntersectionObserver: fakeObserver(this), localStorage: new FakeStorage(world.data, this), sessionStorage: new FakeStorage(session, this),
       fetch: (u, init) => this.fetch(u, init),
     });
     this.global.window = this.global;
+    vm.runInContext('Math.random = () => 1', this.global); // the longest delays
     vm.runInContext(read('storefront.iife.js'), this.global);
   }
 
