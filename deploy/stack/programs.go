@@ -3,6 +3,8 @@ package stack
 import (
 	"net/url"
 	"strings"
+
+	"storefront.internal/deploy/stack/client"
 )
 
 // Edge adds an edge. More variables win over the ordinary ones.
@@ -77,6 +79,30 @@ func (d *Deployment) Provider(control string, more ...string) (*Process, error) 
 		d.Settings.ProviderURL = p.URL
 	}
 	return p, err
+}
+
+// DemoShop adds the demo shop of a connection, which calls the named edge and control.
+func (d *Deployment) DemoShop(edge, control string, shop client.Storefront) (*Process, error) {
+	edgeURL, err := d.URL(edge)
+	if err != nil {
+		return nil, err
+	}
+	controlURL, err := d.URL(control)
+	if err != nil {
+		return nil, err
+	}
+	proxy, err := d.address("demoshop-edge")
+	if err != nil {
+		return nil, err
+	}
+	return d.Add(Program{Name: "demoshop", Binary: "demoshop", Settings: d.Settings, NoAdmin: true,
+		Env: func(s Settings, a Address) []string {
+			return []string{"DEMOSHOP_LISTEN=" + a.Listen, "DEMOSHOP_EDGE_LISTEN=" + proxy.Listen,
+				"DEMOSHOP_EDGE_URL=" + edgeURL, "DEMOSHOP_CONTROL_URL=" + controlURL,
+				"DEMOSHOP_ENGINE_URL=" + s.EngineURL, "DEMOSHOP_CONNECTION_ID=" + shop.ConnectionID,
+				"DEMOSHOP_STOREFRONT_KEY=" + shop.Key, "DEMOSHOP_CONNECTOR_TOKEN=" + s.ConnectorToken,
+				"DEMOSHOP_BACKEND_TOKEN=" + s.BackendToken}
+		}})
 }
 
 // The names by which links call what a service calls.

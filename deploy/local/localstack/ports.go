@@ -25,9 +25,11 @@ const (
 	redisPort
 	kafkaPort
 	kafkaControllerPort
+	demoShopPort
 	adminOffset   = 10
 	relayAdmin    = 12
-	portsOfAStack = 13
+	demoShopEdge  = 13 // the proxy between the demo shop's pages and the edge
+	portsOfAStack = 14
 )
 
 func portsFrom(base string) (ports, error) {
@@ -50,18 +52,20 @@ func (p ports) url(offset int) string { return "http://" + p.address(offset) }
 // addresses are those of the processes, by name.
 func (p ports) addresses() map[string]stack.Address {
 	return map[string]stack.Address{
-		"edge":         {Listen: p.address(edgePort), Admin: p.address(edgePort + adminOffset)},
-		"control":      {Listen: p.address(controlPort), Admin: p.address(controlPort + adminOffset)},
-		"engine":       {Listen: p.address(enginePort)},
-		"provider":     {Listen: p.address(providerPort)},
-		"engine-relay": {Admin: p.address(relayAdmin)},
+		"edge":          {Listen: p.address(edgePort), Admin: p.address(edgePort + adminOffset)},
+		"control":       {Listen: p.address(controlPort), Admin: p.address(controlPort + adminOffset)},
+		"engine":        {Listen: p.address(enginePort)},
+		"provider":      {Listen: p.address(providerPort)},
+		"engine-relay":  {Admin: p.address(relayAdmin)},
+		"demoshop":      {Listen: p.address(demoShopPort)},
+		"demoshop-edge": {Listen: p.address(demoShopEdge)},
 	}
 }
 
 // free reports the first port that another program uses.
 func (p ports) free() error {
 	for offset := range portsOfAStack {
-		if offset > kafkaControllerPort && offset < adminOffset {
+		if offset > demoShopPort && offset < adminOffset {
 			continue // unused
 		}
 		l, err := net.Listen("tcp", p.address(offset))

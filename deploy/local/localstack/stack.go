@@ -1,8 +1,8 @@
 // Package localstack is the local stack of `make run`: stores, the three services as real binaries, the demo
-// engine, the fake provider with one shop that is installed and loaded, and a custom connection whose catalog
-// the demo connector delivers, all in the foreground. It owns the .run folder: logs, data, what has to be
-// remembered between runs, and demo.env, which exists only while everything is ready. It is not meant for
-// production.
+// engine, the fake provider with one shop that is installed and loaded, a custom connection whose catalog the
+// demo connector delivers, and the demo shop that sells it, all in the foreground. It owns the .run folder:
+// logs, data, what has to be remembered between runs, and demo.env, which exists only while everything is
+// ready. It is not meant for production.
 package localstack
 
 import (
@@ -18,6 +18,7 @@ import (
 	"storefront.internal/deploy/local/backing"
 	"storefront.internal/deploy/local/project"
 	"storefront.internal/deploy/stack"
+	"storefront.internal/deploy/stack/client"
 	"storefront.internal/shared/catalog"
 	"storefront.internal/shared/ident"
 )
@@ -97,6 +98,9 @@ func (s *Stack) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := s.startShop(ctx); err != nil {
+		return err
+	}
 	if err := writeAtomically(s.path("demo.env"), d.file(), 0o600); err != nil {
 		return err
 	}
@@ -155,6 +159,17 @@ func (s *Stack) startServices(ctx context.Context) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// startShop starts the demo shop, which shows the custom connection's catalog.
+func (s *Stack) startShop(ctx context.Context) error {
+	p, err := s.DemoShop("edge", "control",
+		client.Storefront{ConnectionID: s.state.Connection.ConnectionID, Key: s.state.Key})
+	if err != nil {
+		return err
+	}
+	s.say("%-12s is starting", p.Name)
+	return s.Start(ctx, readyWithin, p)
 }
 
 func (s *Stack) settings() (stack.Settings, error) {
@@ -243,6 +258,7 @@ func (s *Stack) demo(externalID string) demo {
 		{"PROVIDER_URL", s.Settings.ProviderURL},
 		{"WEBHOOK_ENDPOINT_ID", shop.EndpointID},
 		{"ENGINE_URL", s.Settings.EngineURL},
+		{"DEMO_SHOP_URL", s.ports.url(demoShopPort)},
 		{"DATABASE_URL", s.Settings.Database},
 		{"REDIS_ADDR", s.Settings.RedisAddr},
 		{"KAFKA_BROKERS", s.Settings.KafkaBrokers},
