@@ -99,7 +99,8 @@ func (p *protocol) call(ctx context.Context, session, method string, params, out
 	if err != nil {
 		return err
 	}
-	if err := p.ws.Write(ctx, websocket.MessageText, text); err != nil {
+	// A write whose context ends closes the whole connection; it is short, so it gets one without an end.
+	if err := p.ws.Write(context.WithoutCancel(ctx), websocket.MessageText, text); err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
 	select {

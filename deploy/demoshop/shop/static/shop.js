@@ -7,15 +7,23 @@ window.sf = sf; // for the console, and for <sf-recommendations>
 
 const english = (text) => (text && (text.en || Object.values(text)[0])) || '';
 
-// shelf asks for a recommendation and shows it: one request, since each item carries its card.
+// details are title and price of a recommended item. Its card is in the answer, unless the edge did not have it at
+// hand; then the item is read.
+async function details({ itemId, item }) {
+  if (item) return { title: item.title, price: item.promotional_price || item.price };
+  const read = await sf.item({ itemId });
+  const { price, promotional_price: promotion } = read.variants[0] || {};
+  return { title: read.item.title, price: promotion || price };
+}
+
+// shelf asks for a recommendation and shows it.
 async function shelf(list) {
   const { placement, limit, item } = list.dataset;
   const decision = await sf.recommend(placement, { limit: Number(limit), itemId: item, expand: 'item' });
   for (const recommended of decision.items) {
-    if (!recommended.item) continue; // the edge did not have it at hand
+    const { title, price } = await details(recommended);
     const card = list.querySelector('template').content.cloneNode(true);
-    const price = recommended.item.promotional_price || recommended.item.price;
-    card.querySelector('.name').textContent = english(recommended.item.title);
+    card.querySelector('.name').textContent = english(title);
     card.querySelector('.price').textContent = price ? price.currency + ' ' + price.amount : '';
     card.querySelector('img').src = '/picture/' + recommended.itemId + '.svg';
     const link = card.querySelector('a');
@@ -33,10 +41,10 @@ for (const list of document.querySelectorAll('[data-placement]')) {
 // The cart: the call comes first, then the form goes its ordinary way. No answer is awaited.
 document.addEventListener('submit', ({ target: form }) => {
   if (!form.dataset.signal) return;
-  const value = (name) => (form.elements[name] ? form.elements[name].value : undefined);
+  const { item, variant, decision, quantity } = Object.fromEntries(new FormData(form));
   sf[form.dataset.signal]({
-    itemId: value('item'), variantId: value('variant') || undefined, decision: value('decision') || undefined,
-    quantity: value('quantity') === undefined ? undefined : Number(value('quantity')),
+    itemId: item, variantId: variant || undefined, decision: decision || undefined,
+    quantity: quantity && Number(quantity),
   });
 });
 

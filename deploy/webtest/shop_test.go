@@ -1,0 +1,157 @@
+//go:build web
+
+package webtest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"storefront.internal/deploy/demoshop/trail"
+	"storefront.internal/deploy/stack/poll"
+)
+
+// panel is what the demo shop's server knows: one event of its stream, which begins with every row.
+type panel struct {
+	Rows   []trail.Row    `json:"rows"`
+	Count  trail.Count    `json:"count"`
+	Faults map[string]int `json:"faults"`
+	Queue  *struct {
+		State       string `json:"state"`
+		Unconfirmed int    `json:"unconfirmed"`
+	} `json:"queue"`
+}
+
+// open are the rows that the engine has not created.
+func (p panel) open() []trail.Row {
+	return slices.DeleteFunc(slices.Clone(p.Rows), func(r trail.Row) bool { return r.Created > 0 })
+}
+
+func readPanel(ctx context.Context) (p panel, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, shared.demo.URL+"/panel/events", nil)
+	if err != nil {
+		return p, err
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return p, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	line, err := bufio.NewReader(res.Body).ReadString('\n')
+	if err != nil {
+		return p, err
+	}
+	return p, json.Unmarshal([]byte(strings.TrimPrefix(line, "data: ")), &p)
+}
+
+// awaitPanel waits until the panel shows something.
+func awaitPanel(t *testing.T, what string, holds func(panel) bool) panel {
+	t.Helper()
+	var p panel
+	check(t, poll.Within(t.Context(), 40*time.Second, what, func() (err error) {
+		if p, err = readPanel(t.Context()); err == nil && !holds(p) {
+			err = fmt.Errorf("count %+v, faults %v, queue %+v, open %+v", p.Count, p.Faults, p.Queue, p.open())
+		}
+		return err
+	}))
+	return p
+}
+
+// awaitEven waits until at least so many signals were minted, and the engine has each of them once.
+func awaitEven(t *testing.T, atLeast int) panel {
+	t.Helper()
+	p := awaitPanel(t, "minted = counted", func(p panel) bool {
+		return p.Count.Minted >= atLeast && p.Count.Minted == p.Count.Counted
+	})
+	if p.Count.Doubled != 0 || p.Count.Refused != 0 {
+		t.Errorf("count %+v", p.Count)
+	}
+	return p
+}
+
+const (
+	firstCard = `[data-placement] a[href*="decision="]`
+	ready     = `document.querySelector('` + firstCard + `')`
+)
+
+// A person walks from the home page to the thanks page. Every signal is created at the engine within three
+// seconds, and the pages have no serious accessibility fault at either width, light or dark.
+func TestTheDemoShopIsWalked(t *testing.T) {
+	v := visit(t, chromium(t), shared.demo.URL+"/")
+	look := func(name string) {
+		t.Helper()
+		v.look(390, 844, "light")
+		v.axe(name + " at 390 px")
+		v.shoot(name + "-390")
+		v.look(1280, 800, "dark")
+		v.axe(name + " dark")
+		v.shoot(name + "-dark")
+		v.look(1280, 800, "light")
+		v.axe(name)
+		v.shoot(name)
+	}
+	v.look(1280, 800, "light")
+	v.await(ready)
+	awaitPanel(t, "impressions", func(p panel) bool { return p.Count.Counted >= 1 })
+	look("home")
+	v.click(firstCard)
+	v.await(`location.pathname.startsWith('/product/') && document.readyState === 'complete'`)
+	v.await(ready)
+	look("product")
+	v.click(`form[data-signal=addToCart] button`)
+	v.await(`location.pathname === '/cart' && document.readyState === 'complete'`)
+	check(t, v.Evaluate(v.ctx, `document.querySelector('.lines input[type=number]').value = 3`, nil))
+	v.click(`form[data-signal=updateQuantity] button`)
+	v.await(`document.readyState === 'complete' && document.querySelector('.lines input[type=number]')?.value === '3'
+		&& document.querySelector('#rows li[data-type=update_quantity]')`)
+	look("cart")
+	v.click(`a[href="/checkout"]`)
+	v.await(`location.pathname === '/checkout' && document.readyState === 'complete'`)
+	if got := v.eval(`document.querySelector('input[name=attribution]').value`); !strings.HasPrefix(got, "1;") {
+		t.Errorf("attribution %q", got)
+	}
+	look("checkout")
+	v.click(`main form button`)
+	v.await(`location.pathname.startsWith('/thanks/') && document.readyState === 'complete'`)
+	p := awaitEven(t, 5)
+	look("thanks")
+	v.to(shared.demo.URL + "/account")
+	look("account")
+	checkWalk(t, p)
+}
+
+// checkWalk checks the rows of a walk by the engine's own times.
+func checkWalk(t *testing.T, p panel) {
+	t.Helper()
+	all, err := shared.receipts(t.Context(), 0)
+	check(t, err)
+	received := map[string]receipt{}
+	for _, r := range all {
+		received[r.Interaction.SignalID] = r
+	}
+	var types []string
+	var slowest time.Duration
+	for _, row := range p.Rows {
+		types = append(types, row.Type)
+		took := received[row.SignalID].ReceivedAt.Sub(row.MintedAt)
+		slowest = max(slowest, took)
+		if took > 3*time.Second || took < -time.Second {
+			t.Errorf("%s %s was created after %s", row.Type, row.SignalID, took)
+		}
+		if !row.Stored || !row.Removed || len(row.Attempts) == 0 {
+			t.Errorf("row %+v", row)
+		}
+	}
+	t.Logf("%d signals, the slowest was created %s after it was minted", len(p.Rows), slowest)
+	for _, want := range []string{"impression", "click", "add_to_cart", "update_quantity", "purchase"} {
+		if !slices.Contains(types, want) {
+			t.Errorf("no %s among %v", want, types)
+		}
+	}
+}
