@@ -38,6 +38,7 @@ run: build ## Start the local stack in the foreground (PORT_BASE=18080 moves its
 test: build ## Run every test on real PostgreSQL, Redis and Kafka (REQUIRE_REAL=1 fails without them)
 	go vet work
 	go vet -tags chaos work
+	go vet -tags web storefront.internastorefront.internal/deploy/webtest/...
 	bin/local exec -- $(MAKE) --no-print-directory test-packages test-system
 
 # These run inside `bin/local exec`, which puts the addresses of PostgreSQL, Redis and Kafka into the environment.
@@ -51,6 +52,26 @@ test-packages:
 test-system:
 	$(TEST) -parallel 16 -timeout 9m storefront.internal/deploy/systemtest/...
 	FAULTS_BIN=$(CURDIR)/bin $(TEST) -timeout 9m storefront.internal/deploy/faults
+
+# The tests in browsers start stores of their own. WEB_SCREENSHOTS=folder keeps what they saw.
+.PHONY: test-web
+test-web: build deploy/webtest/node_modules ## Test the browser SDK and the demo shop in a real Chromium (4 minutes)
+	WEB_BROWSERS=chromium WEB_VISITS=40 $(TEST) -tags web -count=1 -timeout 8m storefront.internal/deploy/webtest/...
+
+.PHONY: web-all
+web-all: build deploy/webtest/node_modules ## The same, and in Firefox and WebKitGTK (Debian: firefox-esr webkit2gtk-driver xvfb)
+	WEB_BROWSERS="chromium firefox webkit" WEB_VISITS=40 WEB_VISITS_WEBKIT=12 $(TEST) -tags web -count=1 -timeout 30m storefront.internal/deploy/webtest/...
+
+.PHONY: web-campaign
+web-campaign: build ## Play thousands of visits under faults in three browsers (BROWSERS="chromium firefox" VISITS=n SEED=n SHOPPERS=4)
+	WEB_BROWSERS="$(or $(BROWSERS),chromium firefox webkit)" WEB_VISITS_CHROMIUM=$(or $(VISITS),3000) \
+	WEB_VISITS_FIREFOX=$(or $(VISITS),1000) WEB_VISITS_WEBKIT=$(or $(VISITS),300) WEB_SEED=$(SEED) WEB_SHOPPERS=$(or $(SHOPPERS),4) \
+		$(TEST) -tags web -count=1 -v -run 'TestCampaign|TestAKilledBrowser' -timeout 12h storefront.internal/deploy/webtest
+
+# The lock file has the checksum of each package and names no registry.
+deploy/webtest/node_modules: deploy/webtest/package-lock.json
+	cd deploy/webtest && npm ci --no-audit --no-fund
+	@touch $@
 
 .PHONY: soak
 soak: build ## Run the system tests at full length (SOAKTIME=120m at most)
@@ -105,7 +126,7 @@ schemathesis: build ## Send requests generated from the OpenAPI documents to bot
 .PHONY: lint
 lint: bin/golangci-lint ## Check formatting, line width, the import law, and the size of files and functions
 	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && ../bin/golangci-lint run ./...) || exit 1; done
-	@echo "lint deploy, tests with tags"; cd deploy && ../bin/golangci-lint run --build-tags helm,images ./helmtest/... ./imagetest/...
+	@echo "lint deploy, tests with tags"; cd deploy && ../bin/golangci-lint run --build-tags helm,images,web ./helmtest/... ./imagetest/... ./webtest/...
 	@for m in $(NESTED); do echo "lint $$m"; (cd $$m && GOWORK=off ../../bin/golangci-lint run ./...) || exit 1; done
 	@.ci/filesize
 	@$(MAKE) --no-print-directory lint-workflows

@@ -87,9 +87,9 @@ func (v *visitor) complain() {
 // await waits until an expression is true on the page. A page that is just being replaced is asked again.
 func (v *visitor) await(expression string) {
 	v.t.Helper()
-	check(v.t, poll.Within(v.ctx, 8*time.Second, expression, func() error {
+	check(v.t, poll.Within(v.ctx, 30*time.Second, expression, func() error {
 		var ok bool
-		if err := v.Evaluate(v.ctx, "Boolean("+expression+")", &ok); err != nil {
+		if err := v.Evaluate(v.ctx, "(async () => Boolean(await ("+expression+")))()", &ok); err != nil {
 			return err
 		}
 		if !ok {
