@@ -31,7 +31,7 @@ const (
 	PageBeforeCommit    = "page.before_commit"
 	PageAfterCommit     = "page.after_commit"
 	KeyCommitted        = "key.committed" // a key is issued or revoked, and Redis does not hold it yet
-	KeyWritten          = "key.written"   // Redis holds it, and PostgreSQL does not know that yet
+	KeyWritten          = "key.written"   // Redis holds it, and the answer is not sent yet
 	ItemsRead           = "items.read"    // items are read for the push to Redis
 	ItemsWritten        = "items.written"
 	// an edge has read an item from PostgreSQL, and Redis does not hold it yet

@@ -14,5 +14,8 @@ func RecordName(prefix string, digest [32]byte) string {
 // VersionName names the version up to which the records are complete, a decimal number.
 func VersionName(prefix string) string { return prefix + "{keys}:version" }
 
+// LogName names the sorted set of the newest changes up to the version: a Change's member by its version.
+func LogName(prefix string) string { return prefix + "{keys}:log" }
+
 // ChangesName names the channel that announces a new version.
 func ChangesName(prefix string) string { return prefix + "{keys}:changed" }

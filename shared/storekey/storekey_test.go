@@ -1,6 +1,9 @@
 package storekey
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestSecrets(t *testing.T) {
 	a, b := NewSecret(), NewSecret()
@@ -63,4 +66,22 @@ func FuzzWellFormed(f *testing.F) {
 			t.Fatalf("%q is well-formed, and was made of %q", changed, secret)
 		}
 	})
+}
+
+func TestChangeMembers(t *testing.T) {
+	t.Parallel()
+	want := Change{Version: 1 << 40, Token: "a-b", Digest: Digest([]byte("x"))}
+	got, err := ParseMember(want.Member(), float64(want.Version))
+	if err != nil || got != want || !got.Same(want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got.Same(Change{Version: want.Version, Token: "c"}) {
+		t.Error("changes with different tokens are the same")
+	}
+	for _, broken := range []string{"", ":", "a-b:", "a-b:00", "a-b:" + strings.Repeat("x", 64),
+		":" + strings.Repeat("0", 64)} {
+		if _, err := ParseMember(broken, 1); err == nil {
+			t.Errorf("%q is a change", broken)
+		}
+	}
 }

@@ -44,11 +44,6 @@ func (i *Inserter) insert(ctx context.Context, tx pgx.Tx, all ...river.JobArgs) 
 	return nil
 }
 
-// EnqueueKeyPush enqueues the push of a key to Redis.
-func (i *Inserter) EnqueueKeyPush(ctx context.Context, tx pgx.Tx, k ident.KeyID) error {
-	return i.insert(ctx, tx, keyPush{k})
-}
-
 // itemsPerPush is how many items one job pushes.
 const itemsPerPush = 500
 

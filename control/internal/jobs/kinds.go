@@ -38,7 +38,8 @@ func onePerArgs() river.UniqueOpts {
 	}}
 }
 
-// keyPush writes the state of a key to Redis.
+// keyPush copies the changes of keys to Redis. Only the previous release enqueues it; the next one removes
+// it.
 type keyPush struct {
 	KeyID ident.KeyID `json:"api_key_id"`
 }

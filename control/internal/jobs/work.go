@@ -15,16 +15,15 @@ import (
 	"storefront.internal/control/internal/seal"
 	"storefront.internal/control/internal/shop"
 	"storefront.internal/shared/catalog"
-	"storefront.internal/shared/fault"
 	"storefront.internal/shared/ident"
 )
 
 // The use cases that jobs call and that have more than one implementation, or lie in package postgres. Each
 // may be called at any time and repeatedly.
 type (
-	// KeyPusher writes the state of a key to Redis.
+	// KeyPusher copies the changes of keys that Redis lacks.
 	KeyPusher interface {
-		Push(ctx context.Context, k ident.KeyID) error
+		Publish(ctx context.Context) error
 	}
 
 	// ItemPusher writes the state of items to Redis.
@@ -198,14 +197,7 @@ func every(interval time.Duration, args river.JobArgs, onStart bool) *river.Peri
 		}, &river.PeriodicJobOpts{RunOnStart: onStart})
 }
 
-// pushKey cancels the job of a key that does not exist.
-func (c *Config) pushKey(ctx context.Context, a keyPush) error {
-	err := c.Keys.Push(ctx, a.KeyID)
-	if fault.Is(err, fault.NotFound) {
-		return river.JobCancel(err)
-	}
-	return err
-}
+func (c *Config) pushKey(ctx context.Context, _ keyPush) error { return c.Keys.Publish(ctx) }
 
 // Archive is the partitioned archive of observations and webhook events.
 type Archive interface {

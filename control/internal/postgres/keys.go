@@ -10,36 +10,35 @@ import (
 	"storefront.internal/control/internal/storekeys"
 	"storefront.internal/shared/ident"
 	"storefront.internal/shared/pg"
+	"storefront.internal/shared/storekey"
 )
 
 // raiseVersion locks the row until the transaction ends, so versions commit in order.
 const raiseVersion = `UPDATE control.key_version SET version = version + 1 RETURNING version`
 
+// insertKey is one statement, so that the lock on the version is short. pushed_version is for controls of the
+// previous release, which hold Redis's version back while it is below changed_version.
 const insertKey = `
-INSERT INTO control.api_keys (api_key_id, connection_id, digest, sealed_secret, scopes, changed_version)
-SELECT $1, connection_id, $3, $4, $5, $6
-FROM control.connections
-WHERE connection_id = $2
-RETURNING created_at`
+WITH connection AS (SELECT connection_id FROM control.connections WHERE connection_id = $2),
+raised AS (
+    UPDATE control.key_version SET version = version + 1
+    WHERE EXISTS (SELECT FROM connection)
+    RETURNING version)
+INSERT INTO control.api_keys (api_key_id, connection_id, digest, sealed_secret, scopes, changed_version,
+    pushed_version)
+SELECT $1, connection_id, $3, $4, $5, version, version
+FROM connection, raised
+RETURNING created_at, changed_version`
 
 // InsertKey implements storekeys.Store.
-func (s *Store) InsertKey(ctx context.Context, k storekeys.SealedKey) (createdAt time.Time, err error) {
-	err = pg.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		var version int64
-		if err := tx.QueryRow(ctx, raiseVersion).Scan(&version); err != nil {
-			return err
-		}
-		err := tx.QueryRow(ctx, insertKey, k.ID, k.ConnectionID, k.Digest[:], k.Sealed, k.Scopes,
-			version).Scan(&createdAt)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return notFound("connection")
-		}
-		if err != nil {
-			return err
-		}
-		return s.jobs.EnqueueKeyPush(ctx, tx, k.ID)
-	})
-	return createdAt.UTC(), Translate("issue key", err)
+func (s *Store) InsertKey(ctx context.Context, k storekeys.SealedKey) (createdAt time.Time, version int64,
+	err error) {
+	err = s.pool.QueryRow(ctx, insertKey, k.ID, k.ConnectionID, k.Digest[:], k.Sealed, k.Scopes).
+		Scan(&createdAt, &version)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = notFound("connection")
+	}
+	return createdAt.UTC(), version, Translate("issue key", err)
 }
 
 const selectLiveKeys = `
@@ -70,22 +69,25 @@ func scanKey(row pgx.CollectableRow) (k storekeys.SealedKey, err error) {
 	return k, err
 }
 
-const selectRevoked = `
-SELECT revoked_at IS NOT NULL
+const selectChange = `
+SELECT revoked_at IS NOT NULL, changed_version, digest
 FROM control.api_keys
 WHERE api_key_id = $1 AND connection_id = $2`
 
 const revokeKey = `
 UPDATE control.api_keys
-SET revoked_at = now(), changed_version = $2
+SET revoked_at = now(), changed_version = $2, pushed_version = $2
 WHERE api_key_id = $1`
+
+// errRevoked rolls back a revocation of a key that another call has revoked.
+var errRevoked = errors.New("the key is revoked")
 
 // RevokeKey implements storekeys.Store. A revoked key is left as it is. The lock on the version orders
 // concurrent calls.
-func (s *Store) RevokeKey(ctx context.Context, c ident.ConnectionID, k ident.KeyID) error {
-	err := pg.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		revoked, err := isRevoked(ctx, tx, c, k)
-		if err != nil || revoked {
+func (s *Store) RevokeKey(ctx context.Context, c ident.ConnectionID,
+	k ident.KeyID) (change storekey.Change, err error) {
+	err = pg.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+		if err := lastChange(ctx, tx, c, k, &change); err != nil {
 			return err
 		}
 		var version int64
@@ -93,102 +95,33 @@ func (s *Store) RevokeKey(ctx context.Context, c ident.ConnectionID, k ident.Key
 			return err
 		}
 		// Another call may have revoked it while this one waited for the lock.
-		if revoked, err = isRevoked(ctx, tx, c, k); err != nil || revoked {
+		if err := lastChange(ctx, tx, c, k, &change); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, revokeKey, k, version); err != nil {
-			return err
-		}
-		return s.jobs.EnqueueKeyPush(ctx, tx, k)
+		change.Version = version
+		_, err := tx.Exec(ctx, revokeKey, k, version)
+		return err
 	})
-	return Translate("revoke key", err)
-}
-
-func isRevoked(ctx context.Context, tx pgx.Tx, c ident.ConnectionID,
-	k ident.KeyID) (revoked bool, err error) {
-	err = tx.QueryRow(ctx, selectRevoked, k, c).Scan(&revoked)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return false, notFound("key")
+	if errors.Is(err, errRevoked) {
+		err = nil
 	}
-	return revoked, err
+	return change, Translate("revoke key", err)
 }
 
-const selectKeyState = `
-SELECT k.digest, k.api_key_id, k.connection_id, c.store_id, k.scopes, k.revoked_at IS NOT NULL,
-    k.changed_version, k.pushed_version
-FROM control.api_keys k
-JOIN control.connections c ON c.connection_id = k.connection_id
-WHERE k.api_key_id = $1`
-
-// KeyState implements storekeys.State.
-func (s *Store) KeyState(ctx context.Context, k ident.KeyID) (out storekeys.KeyState, err error) {
+// lastChange reads the last change of a key. It is errRevoked when that was its revocation.
+func lastChange(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, k ident.KeyID,
+	change *storekey.Change) error {
 	var digest []byte
-	g := &out.Grant
-	err = s.pool.QueryRow(ctx, selectKeyState, k).
-		Scan(&digest, &g.KeyID, &g.ConnectionID, &g.StoreID, &g.Scopes, &out.Revoked,
-			&out.Changed, &out.Pushed)
+	var revoked bool
+	err := tx.QueryRow(ctx, selectChange, k, c).Scan(&revoked, &change.Version, &digest)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return out, notFound("key")
+		return notFound("key")
 	}
-	copy(out.Digest[:], digest)
-	return out, Translate("read key", err)
-}
-
-const markPushed = `
-UPDATE control.api_keys
-SET pushed_version = $2
-WHERE api_key_id = $1 AND pushed_version < $2`
-
-// MarkPushed implements storekeys.State.
-func (s *Store) MarkPushed(ctx context.Context, k ident.KeyID, changed int64) error {
-	_, err := s.pool.Exec(ctx, markPushed, k, changed)
-	return Translate("mark key", err)
-}
-
-// selectCompleteVersion returns the version before the first change that Redis lacks. Versions commit in
-// order, so a snapshot contains every change up to the version that it contains.
-const selectCompleteVersion = `
-SELECT coalesce(
-    (SELECT min(changed_version) - 1 FROM control.api_keys WHERE pushed_version < changed_version),
-    version)
-FROM control.key_version`
-
-// CompleteVersion implements storekeys.State.
-func (s *Store) CompleteVersion(ctx context.Context) (version int64, err error) {
-	err = s.pool.QueryRow(ctx, selectCompleteVersion).Scan(&version)
-	return version, Translate("read key version", err)
-}
-
-const selectRevokedAfter = `
-SELECT digest
-FROM control.api_keys
-WHERE revoked_at > now() - $2::interval AND changed_version > $1`
-
-// RevokedAfter implements storekeys.State.
-func (s *Store) RevokedAfter(ctx context.Context, version int64, within time.Duration) ([][32]byte, error) {
-	scan := func(row pgx.CollectableRow) (d [32]byte, err error) {
-		var digest []byte
-		err = row.Scan(&digest)
-		copy(d[:], digest)
-		return d, err
+	copy(change.Digest[:], digest)
+	if err == nil && revoked {
+		return errRevoked
 	}
-	return list(ctx, s.pool, "read revoked keys", scan, selectRevokedAfter, version, within)
-}
-
-const selectUnrevokedKeys = `
-SELECT connection_id, api_key_id, digest
-FROM control.api_keys
-WHERE revoked_at IS NULL`
-
-// UnrevokedKeys implements storekeys.State.
-func (s *Store) UnrevokedKeys(ctx context.Context) ([]storekeys.UnrevokedKey, error) {
-	scan := func(row pgx.CollectableRow) (k storekeys.UnrevokedKey, err error) {
-		var digest []byte
-		err = row.Scan(&k.ConnectionID, &k.ID, &digest)
-		copy(k.Digest[:], digest)
-		return k, err
-	}
-	return list(ctx, s.pool, "read keys", scan, selectUnrevokedKeys)
+	return err
 }
 
 const selectSealHeaders = `

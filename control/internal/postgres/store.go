@@ -22,7 +22,6 @@ import (
 
 // Jobs enqueues the work that a transaction causes, in that transaction. Package jobs implements it.
 type Jobs interface {
-	EnqueueKeyPush(ctx context.Context, tx pgx.Tx, k ident.KeyID) error
 	EnqueueItemPush(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, items []ident.ItemID) error
 	EnqueueRecompose(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, nodes []catalog.TaxonomyID) error
 	EnqueueRefresh(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, keys ...observation.Key) error

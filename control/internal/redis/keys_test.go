@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -26,9 +27,19 @@ func TestALateGrantNeverUndoesATombstone(t *testing.T) {
 	k, client, _ := open(t)
 	d := storekey.Digest([]byte("x"))
 	g := storekey.Grant{KeyID: "key_1", ConnectionID: "con_1", StoreID: "str_1", Scopes: storekey.AllScopes()}
-	if err := k.PutGrant(t.Context(), d, g); err != nil {
-		t.Fatal(err)
+	live := storekeys.KeyChange{Change: storekey.Change{Version: 1, Token: "t1", Digest: d}, Grant: g}
+	begin := storekey.Change{Token: "begin"}
+	empty := storekeys.Head{Version: storekeys.NoVersion}
+	if ok, err := k.Reset(t.Context(), empty, 0, begin, nil); !ok || err != nil {
+		t.Fatal(ok, err)
 	}
+	put := func() {
+		t.Helper()
+		if ok, err := k.Append(t.Context(), begin, 1, []storekeys.KeyChange{live}); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+	}
+	put()
 	const want = `{"api_key_id":"key_1","connection_id":"con_1","store_id":"str_1","scopes":["catalog:read","recommendations:read","signals:write"]}`
 	if got, ttl := client.Get(t.Context(), k.record(d)).Val(), client.TTL(t.Context(),
 		k.record(d)).Val(); got != want || ttl < 23*time.Hour || ttl > grantTTL {
@@ -37,9 +48,7 @@ func TestALateGrantNeverUndoesATombstone(t *testing.T) {
 	if err := k.PutTombstones(t.Context(), [][32]byte{d, storekey.Digest([]byte("y"))}); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.PutGrant(t.Context(), d, g); err != nil {
-		t.Fatal(err)
-	}
+	put()
 	if got, ttl := client.Get(t.Context(), k.record(d)).Val(), client.TTL(t.Context(),
 		k.record(d)).Val(); got != "revoked" || ttl < 59*time.Minute || ttl > tombstoneTTL {
 		t.Errorf("tombstone %s for %v", got, ttl)
@@ -55,9 +64,6 @@ func TestTombstonesAreFound(t *testing.T) {
 	}
 	last := len(digests) - 1
 	if err := k.PutTombstones(t.Context(), digests[last:]); err != nil {
-		t.Fatal(err)
-	}
-	if err := k.PutGrant(t.Context(), digests[0], storekey.Grant{KeyID: "key_1"}); err != nil {
 		t.Fatal(err)
 	}
 	revoked, err := k.Tombstones(t.Context(), digests)
@@ -91,7 +97,20 @@ func TestManyTombstones(t *testing.T) {
 	}
 }
 
-func TestVersionsAreSwapped(t *testing.T) {
+// change is change n of a key of its own.
+func change(n int64) storekeys.KeyChange {
+	return storekeys.KeyChange{Change: storekey.Change{Version: n, Token: fmt.Sprint("t", n),
+		Digest: storekey.Digest([]byte(fmt.Sprint(n)))}, Grant: storekey.Grant{KeyID: "key_1"}}
+}
+
+func changes(from, to int64) (all []storekeys.KeyChange) {
+	for n := from; n <= to; n++ {
+		all = append(all, change(n))
+	}
+	return all
+}
+
+func TestChangesAreAppended(t *testing.T) {
 	t.Parallel()
 	k, client, prefix := open(t)
 	hints := client.Subscribe(t.Context(), storekey.ChangesName(prefix))
@@ -99,45 +118,105 @@ func TestVersionsAreSwapped(t *testing.T) {
 	if _, err := hints.Receive(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	f := func(old, version int64, swapped bool, want int64) {
+	head := func(want storekeys.Head) {
 		t.Helper()
-		got, err := k.SwapVersion(t.Context(), old, version, nil)
-		if err != nil || got != swapped {
-			t.Errorf("swap %d for %d: %v, %v", old, version, got, err)
-		}
-		if v, err := k.Version(t.Context()); err != nil || v != want {
-			t.Errorf("version %d, %v; want %d", v, err, want)
+		if h, err := k.Head(t.Context()); err != nil || h != want {
+			t.Errorf("head %+v, %v; want %+v", h, err, want)
 		}
 	}
-	f(3, 4, false, storekeys.NoVersion)
-	f(storekeys.NoVersion, 0, true, 0)
-	f(storekeys.NoVersion, 7, false, 0)
-	f(0, 7, true, 7)
-	f(6, 8, false, 7)
-	for _, want := range []string{"0", "7"} {
+	at := func(version, newest int64) storekeys.Head {
+		return storekeys.Head{Version: version, HasLog: true, Newest: change(newest).Change}
+	}
+	appended := func(since storekey.Change, version int64, all []storekeys.KeyChange, want bool) {
+		t.Helper()
+		if ok, err := k.Append(t.Context(), since, version, all); ok != want || err != nil {
+			t.Errorf("append after %d: %v, %v", since.Version, ok, err)
+		}
+	}
+	reset := func(have storekeys.Head, version int64, want bool) {
+		t.Helper()
+		revoked := [][32]byte{change(version).Digest}
+		ok, err := k.Reset(t.Context(), have, version, change(version).Change, revoked)
+		if ok != want || err != nil {
+			t.Errorf("reset to %d: %v, %v", version, ok, err)
+		}
+	}
+	empty := storekeys.Head{Version: storekeys.NoVersion}
+	head(empty)
+	appended(change(1).Change, 2, changes(2, 2), false)
+	reset(at(3, 3), 1, false)
+	reset(empty, 1, true)
+	head(at(1, 1))
+	reset(empty, 1, false)
+	appended(change(1).Change, 3, changes(2, 3), true)
+	head(at(3, 3))
+	appended(change(2).Change, 5, changes(3, 5), true) // overlaps
+	appended(change(1).Change, 4, changes(2, 4), true) // comes late
+	head(at(5, 5))
+	appended(storekey.Change{Version: 5, Token: "other"}, 6, changes(6, 6), false)
+	if n := client.ZCard(t.Context(), k.log()).Val(); n != 5 {
+		t.Errorf("%d changes", n)
+	}
+	if err := client.Set(t.Context(), k.version(), 3, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	appended(change(5).Change, 6, changes(6, 6), false) // the version went back
+	reset(at(3, 5), 4, true)
+	head(at(4, 4))
+	if got := client.Get(t.Context(), k.record(change(4).Digest)).Val(); got != "revoked" {
+		t.Errorf("record %q", got)
+	}
+	for _, want := range []string{"1", "3", "5", "4", "4"} {
 		if m, err := hints.ReceiveMessage(t.Context()); err != nil || m.Payload != want {
 			t.Errorf("hint %v, %v; want %s", m, err, want)
 		}
 	}
+}
+
+func TestTheLogIsBounded(t *testing.T) {
+	t.Parallel()
+	k, client, _ := open(t)
+	if _, err := k.Reset(t.Context(), storekeys.Head{Version: storekeys.NoVersion}, 0, change(0).Change,
+		nil); err != nil {
+		t.Fatal(err)
+	}
+	for from := int64(1); from <= maxLog+500; from += 500 {
+		if ok, err := k.Append(t.Context(), change(from-1).Change, from+499, changes(from, from+499)); !ok ||
+			err != nil {
+			t.Fatal(ok, err)
+		}
+	}
+	if n := client.ZCard(t.Context(), k.log()).Val(); n != maxLog {
+		t.Errorf("%d changes", n)
+	}
+	if h, err := k.Head(t.Context()); err != nil || h.Version != maxLog+500 || h.Newest.Version != h.Version {
+		t.Errorf("%+v, %v", h, err)
+	}
+}
+
+// Controls that append the same changes at once do not disturb each other.
+func TestConcurrentAppends(t *testing.T) {
+	t.Parallel()
+	k, client, _ := open(t)
+	if _, err := k.Reset(t.Context(), storekeys.Head{Version: storekeys.NoVersion}, 0, change(0).Change,
+		nil); err != nil {
+		t.Fatal(err)
+	}
 	var wg sync.WaitGroup
-	var mu sync.Mutex
-	won := 0
-	for i := range 16 {
+	for i := range int64(16) {
 		wg.Go(func() {
-			swapped, err := k.SwapVersion(t.Context(), 7, int64(100+i), nil)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				t.Error(err)
-			}
-			if swapped {
-				won++
+			ok, err := k.Append(t.Context(), change(i%4).Change, 10+i, changes(i%4+1, 10+i))
+			if err != nil || !ok && i%4 == 0 {
+				t.Error(ok, err)
 			}
 		})
 	}
 	wg.Wait()
-	if won != 1 {
-		t.Errorf("%d of 16 swapped", won)
+	if h, err := k.Head(t.Context()); err != nil || h.Version < 22 || h.Newest.Version != h.Version {
+		t.Errorf("%+v, %v", h, err)
+	}
+	if n := client.ZCard(t.Context(), k.log()).Val(); n < 23 {
+		t.Errorf("%d changes", n)
 	}
 }
 
@@ -146,7 +225,7 @@ func TestRedisAway(t *testing.T) {
 	client := Open(settings.Redis{RedisAddrs: []string{"127.0.0.1:1"}, RedisPassword: "canary"})
 	defer func() { _ = client.Close() }()
 	k := NewKeys(client, "x:")
-	if _, err := k.Version(t.Context()); err == nil {
+	if _, err := k.Head(t.Context()); err == nil {
 		t.Error("a version without Redis")
 	}
 	if err := k.PutTombstones(t.Context(), make([][32]byte, 1)); err == nil {

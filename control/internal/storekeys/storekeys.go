@@ -36,12 +36,13 @@ type SealedKey struct {
 	CreatedAt    time.Time
 }
 
-// Store is where keys are stored. InsertKey and RevokeKey raise the key version and enqueue the push of the
-// key in the same transaction. They return not_found for a connection or key that does not exist.
+// Store is where keys are stored. InsertKey and RevokeKey raise the key version in the same transaction. They
+// return not_found for a connection or key that does not exist.
 type Store interface {
-	InsertKey(ctx context.Context, k SealedKey) (createdAt time.Time, err error)
+	InsertKey(ctx context.Context, k SealedKey) (createdAt time.Time, version int64, err error)
 	LiveKeys(ctx context.Context, c ident.ConnectionID) ([]SealedKey, error)
-	RevokeKey(ctx context.Context, c ident.ConnectionID, k ident.KeyID) error
+	// RevokeKey returns the key's last change, without its token.
+	RevokeKey(ctx context.Context, c ident.ConnectionID, k ident.KeyID) (storekey.Change, error)
 }
 
 // Config is what a Service is made of.
@@ -60,7 +61,7 @@ type Service struct{ cfg Config }
 func New(cfg Config) *Service { return &Service{cfg: cfg} }
 
 // Issue creates a key of a connection. Without scopes it has all of them; an unknown one is unknown_scope.
-// When Issue returns, Redis has the key, or a job repeats the push until it has.
+// When Issue returns, Redis has the key, or the sweep repeats the push until it has.
 func (s *Service) Issue(ctx context.Context, c ident.ConnectionID, scopes []string) (Key, error) {
 	granted, err := parseScopes(scopes)
 	if err != nil {
@@ -76,10 +77,11 @@ func (s *Service) Issue(ctx context.Context, c ident.ConnectionID, scopes []stri
 	if k.Sealed, err = s.cfg.Sealer.Seal([]byte(secret), binding(k)); err != nil {
 		return Key{}, err
 	}
-	if k.CreatedAt, err = s.cfg.Store.InsertKey(ctx, k); err != nil {
+	var version int64
+	if k.CreatedAt, version, err = s.cfg.Store.InsertKey(ctx, k); err != nil {
 		return Key{}, err
 	}
-	s.push(ctx, k.ID)
+	s.push(ctx, k.ID, func(ctx context.Context) error { return s.cfg.Publisher.Push(ctx, version) })
 	return k.open(secret), nil
 }
 
@@ -104,10 +106,11 @@ func (s *Service) List(ctx context.Context, c ident.ConnectionID) ([]Key, error)
 
 // Revoke revokes a key; revoking it again changes nothing. A key of another connection is not_found.
 func (s *Service) Revoke(ctx context.Context, c ident.ConnectionID, k ident.KeyID) error {
-	if err := s.cfg.Store.RevokeKey(ctx, c, k); err != nil {
+	change, err := s.cfg.Store.RevokeKey(ctx, c, k)
+	if err != nil {
 		return err
 	}
-	s.push(ctx, k)
+	s.push(ctx, k, func(ctx context.Context) error { return s.cfg.Publisher.PushRevocation(ctx, change) })
 	return nil
 }
 
@@ -115,13 +118,13 @@ func (s *Service) Revoke(ctx context.Context, c ident.ConnectionID, k ident.KeyI
 const pushTimeout = 400 * time.Millisecond
 
 // push publishes a committed change. It continues when the client goes away, and its failure does not fail
-// the operation: the job that was enqueued with the change repeats it.
-func (s *Service) push(ctx context.Context, k ident.KeyID) {
+// the operation: the sweep repeats it.
+func (s *Service) push(ctx context.Context, k ident.KeyID, push func(context.Context) error) {
 	failpoint.Hit(failpoint.KeyCommitted)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pushTimeout)
 	defer cancel()
-	if err := s.cfg.Publisher.Push(ctx, k); err != nil {
-		s.cfg.Logger.WarnContext(ctx, "key push failed; its job repeats it", "api_key_id", string(k),
+	if err := push(ctx); err != nil {
+		s.cfg.Logger.WarnContext(ctx, "key push failed; the sweep repeats it", "api_key_id", string(k),
 			"error", err.Error())
 	}
 }

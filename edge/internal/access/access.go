@@ -25,8 +25,8 @@ type Digest = [32]byte
 type Store interface {
 	// Grant returns what the key opens; found is false for a key that is unknown or revoked.
 	Grant(ctx context.Context, d Digest) (g storekey.Grant, found bool, err error)
-	// Version returns the version of the keys.
-	Version(ctx context.Context) (int64, error)
+	// Changes returns the changes of keys since the given one, or only the newest if known is false.
+	Changes(ctx context.Context, since storekey.Change, known bool) (Log, error)
 }
 
 // CacheState is what the cache holds of a key.
@@ -44,8 +44,8 @@ type Cache interface {
 	Grant(ctx context.Context, d Digest) (storekey.Grant, CacheState, error)
 	// Fill stores a grant unless the cache holds a grant or a revocation of the key.
 	Fill(ctx context.Context, d Digest, g storekey.Grant) error
-	// Version returns the published version of the keys; known is false when none is published.
-	Version(ctx context.Context) (v int64, known bool, err error)
+	// Changes is Store's for the changes that are published; published is false when no version is.
+	Changes(ctx context.Context, since storekey.Change, known bool) (l Log, published bool, err error)
 }
 
 // The times of the rules in the package comment.
@@ -54,6 +54,7 @@ const (
 	negativeTTL    = time.Second
 	maxUnconfirmed = 15 * time.Second
 	pollInterval   = time.Second
+	hintPause      = 100 * time.Millisecond // between two polls for hints
 	pollTimeout    = 2 * time.Second
 	loadTimeout    = 3 * time.Second
 	storeTimeout   = time.Second            // after it PostgreSQL counts as hanging
@@ -83,15 +84,14 @@ type KeyResolver struct {
 	cfg           Config
 	grants        *lru.Cache[Digest, entry]
 	negativeCache *lru.Cache[Digest, entry]
-	freshness     freshness
+	freshness     *freshness
 	breaker       *breaker.Breaker // of the store; opens after a timeout
 	loads         singleflight.Group
 	confirmations chan struct{} // tokens of Known's look-ups
-	nudgeStore    chan struct{}
-	nudgeCache    chan struct{}
+	hinted        chan struct{}
 }
 
-// entry is what memory holds of a key, and the generation of versions in which it was read.
+// entry is what memory holds of a key, and the generation in which it was read.
 type entry struct {
 	grant      storekey.Grant // none in the negative cache
 	generation uint64
@@ -103,11 +103,27 @@ type entry struct {
 func New(c Config) *KeyResolver {
 	grants, _ := lru.New[Digest, entry](maxGrants) // fails only for a size of 0
 	negative, _ := lru.New[Digest, entry](maxUnknowns)
-	return &KeyResolver{cfg: c, grants: grants, negativeCache: negative,
+	r := &KeyResolver{cfg: c, grants: grants, negativeCache: negative,
 		breaker: breaker.New(breaker.Config{Open: backoff.Policy{Min: storePause, Max: storePause},
 			ProbeTimeout: 2 * storeTimeout, Now: c.Now}),
 		confirmations: make(chan struct{}, maxConfirmations),
-		nudgeStore:    make(chan struct{}, 1), nudgeCache: make(chan struct{}, 1)}
+		hinted:        make(chan struct{}, 1)}
+	r.freshness = newFreshness(r.forget)
+	return r
+}
+
+// forget removes changed keys from memory, or all.
+func (r *KeyResolver) forget(changes []storekey.Change, all bool) {
+	if all {
+		r.cfg.Metrics.emptied.Inc()
+		r.grants.Purge()
+		r.negativeCache.Purge()
+	}
+	for _, c := range changes {
+		r.cfg.Metrics.changes.Inc()
+		r.grants.Remove(c.Digest)
+		r.negativeCache.Remove(c.Digest)
+	}
 }
 
 // errUnauthorized is the same for every key that opens nothing, whatever the reason.
@@ -140,8 +156,9 @@ func (r *KeyResolver) Resolve(ctx context.Context, secret []byte) (storekey.Gran
 
 // refused reports whether memory holds that the key opens nothing.
 func (r *KeyResolver) refused(d Digest) bool {
+	now := r.cfg.Now()
 	e, ok := r.negativeCache.Get(d)
-	if !ok || e.generation != r.freshness.generation() || !r.cfg.Now().Before(e.until) {
+	if generation, _ := r.freshness.state(now); !ok || e.generation != generation || !now.Before(e.until) {
 		return false
 	}
 	r.cfg.Metrics.memory.Inc()
@@ -151,8 +168,8 @@ func (r *KeyResolver) refused(d Digest) bool {
 func (r *KeyResolver) cached(d Digest) (storekey.Grant, bool) {
 	now := r.cfg.Now()
 	e, ok := r.grants.Get(d)
-	if !ok || e.generation != r.freshness.generation() || !now.Before(e.until) ||
-		!r.freshness.confirmed(now) {
+	generation, confirmed := r.freshness.state(now)
+	if !ok || e.generation != generation || !now.Before(e.until) || !confirmed {
 		return storekey.Grant{}, false
 	}
 	r.cfg.Metrics.memory.Inc()
@@ -163,10 +180,10 @@ func (r *KeyResolver) cached(d Digest) (storekey.Grant, bool) {
 // load looks the key up once for all concurrent callers. The look-up has its own deadline, so that one caller
 // that gives up does not fail the others.
 func (r *KeyResolver) load(ctx context.Context, d Digest) (storekey.Grant, error) {
-	generation := r.freshness.generation()
-	call := r.start(ctx, d, generation)
+	began := r.freshness.stamp(d)
+	call := r.start(ctx, d, began)
 	var enough <-chan time.Time
-	if _, ok := r.stale(d, generation); ok {
+	if _, ok := r.stale(d); ok {
 		t := time.NewTimer(staleWait)
 		defer t.Stop()
 		enough = t.C
@@ -174,19 +191,20 @@ func (r *KeyResolver) load(ctx context.Context, d Digest) (storekey.Grant, error
 	select {
 	case result := <-call:
 		if result.Err != nil {
-			return r.serveStale(d, generation, result.Err)
+			return r.serveStale(d, result.Err)
 		}
 		return result.Val.(storekey.Grant), nil
 	case <-ctx.Done():
-		return r.serveStale(d, generation, ctx.Err())
+		return r.serveStale(d, ctx.Err())
 	case <-enough:
-		return r.serveStale(d, generation, context.DeadlineExceeded)
+		return r.serveStale(d, context.DeadlineExceeded)
 	}
 }
 
-// start begins the look-up of a key unless one runs.
-func (r *KeyResolver) start(ctx context.Context, d Digest, generation uint64) <-chan singleflight.Result {
-	return r.loads.DoChan(fmt.Sprintf("%x/%d", d, generation), func() (v any, err error) {
+// start begins the look-up of a key unless one runs that began after the key's last change.
+func (r *KeyResolver) start(ctx context.Context, d Digest, began stamp) <-chan singleflight.Result {
+	name := fmt.Sprintf("%x/%d/%d", d, began.generation, began.changed)
+	return r.loads.DoChan(name, func() (v any, err error) {
 		defer func() {
 			if p := recover(); p != nil { // singleflight would end the process
 				r.cfg.Metrics.panics.Inc()
@@ -195,22 +213,23 @@ func (r *KeyResolver) start(ctx context.Context, d Digest, generation uint64) <-
 		}()
 		loadCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTimeout)
 		defer cancel()
-		return r.lookUp(loadCtx, d, generation)
+		return r.lookUp(loadCtx, d, began)
 	})
 }
 
-// stale returns what memory holds past its ten seconds, while the version is confirmed.
-func (r *KeyResolver) stale(d Digest, generation uint64) (storekey.Grant, bool) {
+// stale returns what memory holds past its ten seconds, while a store confirms that it has no later changes.
+func (r *KeyResolver) stale(d Digest) (storekey.Grant, bool) {
 	e, ok := r.grants.Get(d)
-	return e.grant, ok && e.generation == generation && r.freshness.confirmed(r.cfg.Now())
+	generation, confirmed := r.freshness.state(r.cfg.Now())
+	return e.grant, ok && e.generation == generation && confirmed
 }
 
 // serveStale answers when no store did, or not soon enough.
-func (r *KeyResolver) serveStale(d Digest, generation uint64, cause error) (storekey.Grant, error) {
+func (r *KeyResolver) serveStale(d Digest, cause error) (storekey.Grant, error) {
 	if fault.Is(cause, fault.Unauthorized) {
 		return storekey.Grant{}, cause
 	}
-	if grant, ok := r.stale(d, generation); ok {
+	if grant, ok := r.stale(d); ok {
 		r.cfg.Metrics.stale.Inc()
 		return grant, nil
 	}
@@ -218,19 +237,19 @@ func (r *KeyResolver) serveStale(d Digest, generation uint64, cause error) (stor
 	return storekey.Grant{}, errUnavailable(cause)
 }
 
-// lookUp asks Redis while its version is up to date, and then PostgreSQL.
-func (r *KeyResolver) lookUp(ctx context.Context, d Digest, generation uint64) (storekey.Grant, error) {
+// lookUp asks Redis if it has the key's last change, and then PostgreSQL.
+func (r *KeyResolver) lookUp(ctx context.Context, d Digest, began stamp) (storekey.Grant, error) {
 	var cacheErr error
-	if r.freshness.cacheTrusted(r.cfg.Now()) {
+	if r.freshness.cacheTrusted(d, r.cfg.Now()) {
 		var grant storekey.Grant
 		var state CacheState
 		if grant, state, cacheErr = r.fromCache(ctx, d); cacheErr == nil {
 			switch state {
 			case CacheGranted:
-				r.remember(d, grant, generation, r.cfg.Metrics.cache)
+				r.remember(d, grant, began, r.cfg.Metrics.cache)
 				return grant, nil
 			case CacheRevoked:
-				return storekey.Grant{}, r.rememberRefusal(d, generation, r.cfg.Metrics.cache)
+				return storekey.Grant{}, r.rememberRefusal(d, began, r.cfg.Metrics.cache)
 			case CacheEmpty:
 			}
 		}
@@ -245,9 +264,9 @@ func (r *KeyResolver) lookUp(ctx context.Context, d Digest, generation uint64) (
 		return storekey.Grant{}, errors.Join(err, cacheErr)
 	}
 	if !found {
-		return storekey.Grant{}, r.rememberRefusal(d, generation, r.cfg.Metrics.store)
+		return storekey.Grant{}, r.rememberRefusal(d, began, r.cfg.Metrics.store)
 	}
-	r.remember(d, grant, generation, r.cfg.Metrics.store)
+	r.remember(d, grant, began, r.cfg.Metrics.store)
 	r.fill(ctx, d, grant)
 	return grant, nil
 }
@@ -267,19 +286,22 @@ func (r *KeyResolver) fill(ctx context.Context, d Digest, grant storekey.Grant) 
 	}
 }
 
-// remember stores the grant under the generation in which its look-up began: when a version changed
-// meanwhile, the grant may be older than the change.
-func (r *KeyResolver) remember(d Digest, grant storekey.Grant, generation uint64, source prometheus.Counter) {
+// remember stores the grant unless the key changed since its look-up began: it may be older than the change.
+func (r *KeyResolver) remember(d Digest, grant storekey.Grant, began stamp, source prometheus.Counter) {
 	source.Inc()
-	r.negativeCache.Remove(d)
 	now := r.cfg.Now()
-	r.grants.Add(d, entry{grant: grant, generation: generation, until: now.Add(grantTTL),
-		refreshAt: refreshTime(now)})
+	r.freshness.unlessChanged(d, began, func() {
+		r.negativeCache.Remove(d)
+		r.grants.Add(d, entry{grant: grant, generation: began.generation, until: now.Add(grantTTL),
+			refreshAt: refreshTime(now)})
+	})
 }
 
-func (r *KeyResolver) rememberRefusal(d Digest, generation uint64, source prometheus.Counter) error {
+func (r *KeyResolver) rememberRefusal(d Digest, began stamp, source prometheus.Counter) error {
 	source.Inc()
-	r.grants.Remove(d)
-	r.negativeCache.Add(d, entry{generation: generation, until: r.cfg.Now().Add(negativeTTL)})
+	r.freshness.unlessChanged(d, began, func() {
+		r.grants.Remove(d)
+		r.negativeCache.Add(d, entry{generation: began.generation, until: r.cfg.Now().Add(negativeTTL)})
+	})
 	return errUnauthorized()
 }

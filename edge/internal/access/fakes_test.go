@@ -3,7 +3,9 @@ package access
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,34 +22,40 @@ var errDown = errors.New("down")
 
 // stores is a PostgreSQL and a Redis with their own faults. storePort and cachePort implement the interfaces.
 type stores struct {
-	mu          sync.Mutex
-	keys        map[Digest]storekey.Grant
-	version     int64
-	cached      map[Digest]CacheState
-	published   int64
-	hasVersion  bool
-	storeDown   bool
-	cacheDown   bool
-	storeHangs  bool
-	storeReads  int
-	cacheReads  int
-	panics      bool
-	beforeStore func() // runs between PostgreSQL's read and its answer
+	mu           sync.Mutex
+	keys         map[Digest]storekey.Grant
+	version      int64
+	changes      []storekey.Change // oldest first
+	tokens       int
+	cached       map[Digest]CacheState
+	published    int64
+	publishedLog []storekey.Change
+	hasVersion   bool
+	storeDown    bool
+	cacheDown    bool
+	storeHangs   bool
+	storeReads   int
+	cacheReads   int
+	panics       bool
+	beforeStore  func() // runs between PostgreSQL's read and its answer
 }
 
 func newStores() *stores {
-	return &stores{keys: map[Digest]storekey.Grant{}, cached: map[Digest]CacheState{}, hasVersion: true}
+	s := &stores{keys: map[Digest]storekey.Grant{}, cached: map[Digest]CacheState{}, hasVersion: true}
+	s.changes = []storekey.Change{{Token: "begin"}}
+	s.publish()
+	return s
 }
 
-// issue and revoke do what control does: commit, push, then publish the version.
+// issue and revoke do what control does: they commit, and publish the change.
 func (s *stores) issue() []byte {
 	secret := []byte(storekey.NewSecret())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.keys[storekey.Digest(secret)] = storekey.Grant{KeyID: "key_1", ConnectionID: "con_1", StoreID: "str_1",
 		Scopes: storekey.AllScopes()}
-	s.version++
-	s.published = s.version
+	s.change(storekey.Digest(secret))
+	s.publish()
 	return secret
 }
 
@@ -56,11 +64,38 @@ func (s *stores) revoke(secret []byte, pushed bool) {
 	defer s.mu.Unlock()
 	d := storekey.Digest(secret)
 	delete(s.keys, d)
-	s.version++
+	s.change(d)
 	if pushed {
-		s.cached[d] = CacheRevoked
-		s.published = s.version
+		s.publish()
 	}
+}
+
+func (s *stores) change(d Digest) {
+	s.version++
+	s.tokens++
+	s.changes = append(s.changes, storekey.Change{Version: s.version, Token: fmt.Sprint(s.tokens), Digest: d})
+}
+
+// publish copies every change to Redis.
+func (s *stores) publish() {
+	for _, c := range s.changes {
+		if _, live := s.keys[c.Digest]; !live && c.Version > 0 {
+			s.cached[c.Digest] = CacheRevoked
+		}
+	}
+	s.hasVersion, s.published, s.publishedLog = true, s.version, slices.Clone(s.changes)
+}
+
+// answer is what a store with these changes answers.
+func answer(version int64, changes []storekey.Change, since storekey.Change, known bool) Log {
+	l := Log{Version: version}
+	for _, c := range slices.Backward(changes) {
+		if len(l.Changes) > 0 && (!known || c.Version < since.Version || len(l.Changes) == MaxChanges) {
+			break
+		}
+		l.Changes = append(l.Changes, c)
+	}
+	return l
 }
 
 func (s *stores) set(f func()) {
@@ -96,7 +131,7 @@ func (p storePort) Grant(ctx context.Context, d Digest) (storekey.Grant, bool, e
 	return r, ok, nil
 }
 
-func (p storePort) Version(ctx context.Context) (int64, error) {
+func (p storePort) Changes(ctx context.Context, since storekey.Change, known bool) (Log, error) {
 	s := p.stores
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,12 +139,12 @@ func (p storePort) Version(ctx context.Context) (int64, error) {
 		s.mu.Unlock()
 		<-ctx.Done()
 		s.mu.Lock()
-		return 0, ctx.Err()
+		return Log{}, ctx.Err()
 	}
 	if s.storeDown {
-		return 0, errDown
+		return Log{}, errDown
 	}
-	return s.version, nil
+	return answer(s.version, s.changes, since, known), nil
 }
 
 type cachePort struct{ *stores }
@@ -139,14 +174,14 @@ func (p cachePort) Fill(_ context.Context, d Digest, _ storekey.Grant) error {
 	return nil
 }
 
-func (p cachePort) Version(context.Context) (int64, bool, error) {
+func (p cachePort) Changes(_ context.Context, since storekey.Change, known bool) (Log, bool, error) {
 	s := p.stores
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cacheDown {
-		return 0, false, errDown
+		return Log{}, false, errDown
 	}
-	return s.published, s.hasVersion, nil
+	return answer(s.published, s.publishedLog, since, known), s.hasVersion, nil
 }
 
 func newResolver(s *stores) *KeyResolver {
@@ -188,4 +223,11 @@ func expect(t *testing.T, r *KeyResolver, secret []byte, want fault.Code) {
 	case want != "" && !fault.Is(err, want):
 		t.Fatalf("error %v, want %s", err, want)
 	}
+}
+
+// publishVersionOnly is publish as the previous release does it.
+func (s *stores) publishVersionOnly() {
+	log := s.publishedLog
+	s.publish()
+	s.publishedLog = log
 }

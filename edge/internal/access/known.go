@@ -24,21 +24,21 @@ func (r *KeyResolver) Known(ctx context.Context, secret []byte) (storekey.Grant,
 	if !storekey.WellFormed(secret) {
 		return storekey.Grant{}, false
 	}
-	d, generation := storekey.Digest(secret), r.freshness.generation()
+	d := storekey.Digest(secret)
 	if grant, ok := r.cached(d); ok {
 		return grant, true
 	}
 	if r.refused(d) {
 		return storekey.Grant{}, false
 	}
-	switch grant, state := r.confirm(ctx, d, generation); state {
+	switch grant, state := r.confirm(ctx, d); state {
 	case CacheGranted:
 		return grant, true
 	case CacheRevoked:
 		return storekey.Grant{}, false
 	case CacheEmpty:
 	}
-	grant, ok := r.stale(d, generation)
+	grant, ok := r.stale(d)
 	if ok {
 		r.cfg.Metrics.stale.Inc()
 	}
@@ -46,8 +46,9 @@ func (r *KeyResolver) Known(ctx context.Context, secret []byte) (storekey.Grant,
 }
 
 // confirm asks Redis. It is empty when it did not answer or may not be used.
-func (r *KeyResolver) confirm(ctx context.Context, d Digest, generation uint64) (storekey.Grant, CacheState) {
-	if !r.freshness.cacheTrusted(r.cfg.Now()) {
+func (r *KeyResolver) confirm(ctx context.Context, d Digest) (storekey.Grant, CacheState) {
+	began := r.freshness.stamp(d)
+	if !r.freshness.cacheTrusted(d, r.cfg.Now()) {
 		return storekey.Grant{}, CacheEmpty
 	}
 	select {
@@ -62,9 +63,9 @@ func (r *KeyResolver) confirm(ctx context.Context, d Digest, generation uint64) 
 	}
 	switch state {
 	case CacheGranted:
-		r.remember(d, grant, generation, r.cfg.Metrics.cache)
+		r.remember(d, grant, began, r.cfg.Metrics.cache)
 	case CacheRevoked:
-		_ = r.rememberRefusal(d, generation, r.cfg.Metrics.cache)
+		_ = r.rememberRefusal(d, began, r.cfg.Metrics.cache)
 	case CacheEmpty:
 	}
 	return grant, state
@@ -75,7 +76,7 @@ func (r *KeyResolver) confirm(ctx context.Context, d Digest, generation uint64) 
 func (r *KeyResolver) refresh(d Digest, e entry, now time.Time) {
 	due := e.refreshAt.Load()
 	if now.UnixNano() >= due && e.refreshAt.CompareAndSwap(due, now.Add(refreshPause).UnixNano()) {
-		r.start(context.Background(), d, e.generation)
+		r.start(context.Background(), d, r.freshness.stamp(d))
 	}
 }
 

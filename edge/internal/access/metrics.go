@@ -6,10 +6,11 @@ import "github.com/prometheus/client_golang/prometheus"
 type Metrics struct {
 	malformed, memory, cache, store, stale, unavailable prometheus.Counter
 
-	fillFailures   prometheus.Counter
-	pollFailures   *prometheus.CounterVec
-	versionChanges prometheus.Counter
-	panics         prometheus.Counter
+	fillFailures prometheus.Counter
+	pollFailures *prometheus.CounterVec
+	changes      prometheus.Counter
+	emptied      prometheus.Counter
+	panics       prometheus.Counter
 }
 
 // NewMetrics registers the metrics.
@@ -30,8 +31,12 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			"Grants that could not be copied into Redis.").WithLabelValues(),
 		pollFailures: counter("storefront_edge_key_version_poll_failures_total",
 			"Polls of the key version that failed, by store.", "from"),
-		versionChanges: counter("storefront_edge_key_version_moves_total",
-			"Changes of the key version that were seen; each empties the memory.").WithLabelValues(),
+		changes: counter("storefront_edge_key_changes_total",
+			"Changes of keys that were seen; each ends the memory of one key.").WithLabelValues(),
+		emptied: counter("storefront_edge_key_memory_emptied_total",
+			"Times that all keys left the memory, because it was not known which ones changed: at the "+
+				"start, after PostgreSQL was restored or Redis failed over, and beside a control of the "+
+				"previous release.").WithLabelValues(),
 		panics: counter("storefront_edge_key_panics_total",
 			"Look-ups of keys that panicked; each failed. Every one is a defect.").WithLabelValues(),
 	}

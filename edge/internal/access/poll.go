@@ -7,27 +7,26 @@ import (
 	"time"
 )
 
-// Run polls both stores for the version of the keys until the context ends. Each store has its own loop, so
+// Run polls both stores for changes of keys until the context ends. Each store has its own loop, so
 // that one that hangs does not stop the other.
 func (r *KeyResolver) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	wg.Go(func() { r.poll(ctx, "store", r.nudgeStore, r.pollStore) })
-	wg.Go(func() { r.poll(ctx, "cache", r.nudgeCache, r.pollCache) })
+	wg.Go(func() { r.poll(ctx, "store", nil, r.pollStore) })
+	wg.Go(func() { r.poll(ctx, "cache", r.hinted, r.pollCache) })
 	wg.Wait()
 	return nil
 }
 
-// PollNow makes both loops poll at once. It is called for hints that the keys changed, and never blocks.
+// PollNow makes the cache's loop poll within a tenth of a second. It is called for hints that keys changed,
+// and never blocks.
 func (r *KeyResolver) PollNow() {
-	for _, nudge := range []chan struct{}{r.nudgeStore, r.nudgeCache} {
-		select {
-		case nudge <- struct{}{}:
-		default: // a poll is due already
-		}
+	select {
+	case r.hinted <- struct{}{}:
+	default: // a poll is due already
 	}
 }
 
-func (r *KeyResolver) poll(ctx context.Context, store string, nudge <-chan struct{},
+func (r *KeyResolver) poll(ctx context.Context, store string, hinted <-chan struct{},
 	once func(context.Context) error) {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
@@ -44,8 +43,19 @@ func (r *KeyResolver) poll(ctx context.Context, store string, nudge <-chan struc
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		case <-nudge:
+		case <-hinted:
+			pause(ctx, hintPause)
 		}
+	}
+}
+
+// pause lets the hints of a rush of changes come together.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
 	}
 }
 
@@ -69,29 +79,22 @@ func (r *KeyResolver) observe(store string, err error, failing *bool) {
 
 func (r *KeyResolver) pollStore(ctx context.Context) error {
 	at := r.cfg.Now()
-	version, err := r.cfg.Store.Version(ctx)
+	since, known := r.freshness.asked()
+	log, err := r.cfg.Store.Changes(ctx, since, known)
 	if err != nil {
 		return err
 	}
-	r.forgetIf(r.freshness.recordStore(version, at))
+	r.freshness.recordStore(log, since, at)
 	return nil
 }
 
 func (r *KeyResolver) pollCache(ctx context.Context) error {
 	at := r.cfg.Now()
-	version, known, err := r.cfg.Cache.Version(ctx)
+	since, known := r.freshness.asked()
+	log, published, err := r.cfg.Cache.Changes(ctx, since, known)
 	if err != nil {
 		return err
 	}
-	r.forgetIf(r.freshness.recordCache(version, known, at))
+	r.freshness.recordCache(log, published, at)
 	return nil
-}
-
-// forgetIf frees the entries of earlier generations, which are not used any more.
-func (r *KeyResolver) forgetIf(versionChanged bool) {
-	if versionChanged {
-		r.cfg.Metrics.versionChanges.Inc()
-		r.grants.Purge()
-		r.negativeCache.Purge()
-	}
 }

@@ -52,7 +52,9 @@ func (oneKey) Grant(context.Context, access.Digest) (storekey.Grant, bool, error
 		Scopes: storekey.AllScopes()}, true, nil
 }
 
-func (oneKey) Version(context.Context) (int64, error) { return 1, nil }
+func (oneKey) Changes(context.Context, storekey.Change, bool) (access.Log, error) {
+	return access.Log{Version: 1}, nil
+}
 
 type noCache struct{}
 
@@ -62,7 +64,9 @@ func (noCache) Grant(context.Context, access.Digest) (storekey.Grant, access.Cac
 
 func (noCache) Fill(context.Context, access.Digest, storekey.Grant) error { return nil }
 
-func (noCache) Version(context.Context) (int64, bool, error) { return 1, true, nil }
+func (noCache) Changes(context.Context, storekey.Change, bool) (access.Log, bool, error) {
+	return access.Log{Version: 1}, true, nil
+}
 
 // itemServer has the real use cases of keys, rates and items, with everything in memory.
 func itemServer(b *testing.B, body []byte) *Server {

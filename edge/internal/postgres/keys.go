@@ -26,8 +26,8 @@ type Keys struct {
 
 var _ access.Store = (*Keys)(nil)
 
-// NewKeys returns the reader of keys. The version has its own pool, because everything that the edge caches
-// of keys depends on it, so it must not wait behind a flood of look-ups.
+// NewKeys returns the reader of keys. Changes are read through their own pool, because everything that the
+// edge caches of keys depends on them, so they must not wait behind a flood of look-ups.
 func NewKeys(pool, poll *pgxpool.Pool) *Keys {
 	return &Keys{pool: pool, poll: poll, slots: semaphore.NewWeighted(maxLookups)}
 }
@@ -53,10 +53,33 @@ func (k *Keys) Grant(ctx context.Context, d access.Digest) (storekey.Grant, bool
 	return g, true, nil
 }
 
-// Version implements access.Store.
-func (k *Keys) Version(ctx context.Context) (version int64, err error) {
-	if err := k.poll.QueryRow(ctx, `SELECT version FROM control.key_version`).Scan(&version); err != nil {
-		return 0, fmt.Errorf("read key version: %w", err)
+// selectChanges is one statement and so one snapshot: it has every change up to its version.
+const selectChanges = `
+SELECT v.version, c.version, c.token::text, c.digest
+FROM control.key_version v
+CROSS JOIN (
+    SELECT version, token, digest
+    FROM control.key_changes
+    WHERE version >= least($1, (SELECT max(version) FROM control.key_changes))
+    ORDER BY version DESC
+    LIMIT $2) c
+ORDER BY c.version DESC`
+
+// Changes implements access.Store.
+func (k *Keys) Changes(ctx context.Context, since storekey.Change, known bool) (log access.Log, err error) {
+	limit := access.MaxChanges
+	if !known {
+		limit = 1
 	}
-	return version, nil
+	rows, _ := k.poll.Query(ctx, selectChanges, since.Version, limit) // CollectRows returns its error
+	log.Changes, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c storekey.Change, err error) {
+		var digest []byte
+		err = row.Scan(&log.Version, &c.Version, &c.Token, &digest)
+		copy(c.Digest[:], digest)
+		return c, err
+	})
+	if err != nil {
+		return access.Log{}, fmt.Errorf("read key changes: %w", err)
+	}
+	return log, nil
 }

@@ -54,14 +54,40 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%+v, %t, %v", g, found, err)
 		}
 	}
-	before, err := keys.Version(t.Context())
-	if err != nil {
-		t.Fatal(err)
+}
+
+func TestKeyChanges(t *testing.T) {
+	t.Parallel()
+	owner, edge := open(t)
+	keys := NewKeys(edge, edge)
+	read := func(since storekey.Change, known bool, version int64, changes ...int64) []storekey.Change {
+		t.Helper()
+		log, err := keys.Changes(t.Context(), since, known)
+		got := make([]int64, len(log.Changes))
+		for i, c := range log.Changes {
+			got[i] = c.Version
+		}
+		if err != nil || log.Version != version || !slices.Equal(got, changes) {
+			t.Errorf("version %d, changes %v, %v; want %d, %v", log.Version, got, err, version, changes)
+		}
+		return log.Changes
 	}
-	exec(t, owner, `UPDATE control.key_version SET version = version + 1`)
-	if after, err := keys.Version(t.Context()); err != nil || after != before+1 {
-		t.Errorf("version %d, %v, want %d", after, err, before+1)
+	begin := read(storekey.Change{}, false, 0, 0)[0]
+	exec(t, owner, `INSERT INTO control.connections (connection_id, store_id, provider, external_store_id) `+
+		`VALUES ('con_1', 'str_1', 'custom', '1')`)
+	d := storekey.Digest([]byte("x"))
+	exec(t, owner, `INSERT INTO control.api_keys (api_key_id, connection_id, digest, scopes, changed_version) `+
+		`VALUES ('key_1', 'con_1', $1, '{signals:write}', 1), ('key_2', 'con_1', sha256('y'), '{signals:write}', 2)`,
+		d[:])
+	exec(t, owner, `UPDATE control.api_keys SET revoked_at = now(), changed_version = 3 WHERE api_key_id = 'key_1'`)
+	exec(t, owner, `UPDATE control.key_version SET version = 3`)
+	all := read(begin, true, 3, 3, 2, 1, 0)
+	if !all[3].Same(begin) || all[0].Digest != d || all[2].Digest != d || all[0].Token == all[2].Token {
+		t.Errorf("%+v", all)
 	}
+	read(all[1], true, 3, 3, 2)
+	read(storekey.Change{}, false, 3, 3)
+	read(storekey.Change{Version: 9}, true, 3, 3) // PostgreSQL was restored
 }
 
 func TestLedger(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -18,6 +19,7 @@ import (
 //
 //	storekey.RecordName    JSON of a storekey.Grant, or the word revoked
 //	storekey.VersionName   the version of the keys up to which the records are current, a decimal
+//	storekey.LogName       the newest changes up to the version, by their versions
 //	storekey.ChangesName   channel: the version rose; a hint only
 type Keys struct {
 	client goredis.UniversalClient
@@ -70,16 +72,43 @@ func (k *Keys) Fill(ctx context.Context, d access.Digest, g storekey.Grant) erro
 	return nil
 }
 
-// Version implements access.Cache.
-func (k *Keys) Version(ctx context.Context) (version int64, known bool, err error) {
-	version, err = k.client.Get(ctx, storekey.VersionName(k.prefix)).Int64()
+// Changes implements access.Cache. It reads version and log in one step, because they belong together.
+func (k *Keys) Changes(ctx context.Context, since storekey.Change,
+	known bool) (log access.Log, published bool, err error) {
+	limit := int64(access.MaxChanges)
+	if !known {
+		limit = 1
+	}
+	var version *goredis.StringCmd
+	var changes, newest *goredis.ZSliceCmd
+	_, err = k.client.TxPipelined(ctx, func(p goredis.Pipeliner) error {
+		version = p.Get(ctx, storekey.VersionName(k.prefix))
+		changes = p.ZRevRangeByScoreWithScores(ctx, storekey.LogName(k.prefix), &goredis.ZRangeBy{
+			Max: "+inf", Min: strconv.FormatInt(since.Version, 10), Count: limit})
+		newest = p.ZRevRangeWithScores(ctx, storekey.LogName(k.prefix), 0, 0)
+		return nil
+	})
 	switch {
 	case errors.Is(err, goredis.Nil):
-		return 0, false, nil
+		return access.Log{}, false, nil
 	case err != nil:
-		return 0, false, fmt.Errorf("read key version: %w", err)
+		return access.Log{}, false, fmt.Errorf("read key changes: %w", err)
 	}
-	return version, true, nil
+	if log.Version, err = version.Int64(); err != nil {
+		return access.Log{}, false, fmt.Errorf("read key version: %w", err)
+	}
+	members := changes.Val()
+	if len(members) == 0 {
+		members = newest.Val()
+	}
+	log.Changes = make([]storekey.Change, len(members))
+	for i, z := range members {
+		member, _ := z.Member.(string)
+		if log.Changes[i], err = storekey.ParseMember(member, z.Score); err != nil {
+			return access.Log{}, false, err
+		}
+	}
+	return log, true, nil
 }
 
 // Hints calls changed whenever control says that keys have changed, until ctx ends. The poll of the version

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -62,23 +63,41 @@ func TestKeyRecords(t *testing.T) {
 	}
 }
 
-func TestKeyVersion(t *testing.T) {
+func TestPublishedChanges(t *testing.T) {
 	t.Parallel()
 	k, client, prefix := newKeys(t)
-	if _, known, err := k.Version(t.Context()); err != nil || known {
-		t.Fatalf("%t, %v", known, err)
-	}
-	for value, want := range map[string]int64{"0": 0, "42": 42} {
-		if err := client.Set(t.Context(), storekey.VersionName(prefix), value, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
-		if v, known, err := k.Version(t.Context()); err != nil || !known || v != want {
-			t.Errorf("%d, %t, %v", v, known, err)
+	read := func(since storekey.Change, known bool, want access.Log) {
+		t.Helper()
+		got, published, err := k.Changes(t.Context(), since, known)
+		if err != nil || published != (want.Version >= 0) || published && (got.Version != want.Version ||
+			!slices.Equal(got.Changes, want.Changes)) {
+			t.Errorf("%+v, %t, %v; want %+v", got, published, err, want)
 		}
 	}
+	var changes []storekey.Change // newest first
+	for v := int64(9); v > 5; v-- {
+		changes = append(changes, storekey.Change{Version: v, Token: "t",
+			Digest: storekey.Digest([]byte{byte(v)})})
+	}
+	read(changes[0], true, access.Log{Version: -1})
+	client.Set(t.Context(), storekey.VersionName(prefix), 9, 0)
+	read(changes[0], true, access.Log{Version: 9}) // by the previous release
+	for _, c := range changes {
+		client.ZAdd(t.Context(), storekey.LogName(prefix), goredis.Z{Score: float64(c.Version),
+			Member: c.Member()})
+	}
+	read(changes[2], true, access.Log{Version: 9, Changes: changes[:3]})
+	read(storekey.Change{}, true, access.Log{Version: 9, Changes: changes})
+	read(storekey.Change{Version: 12}, true, access.Log{Version: 9, Changes: changes[:1]})
+	read(storekey.Change{}, false, access.Log{Version: 9, Changes: changes[:1]})
 	client.Set(t.Context(), storekey.VersionName(prefix), "x", 0)
-	if _, known, err := k.Version(t.Context()); err == nil || known {
+	if _, published, err := k.Changes(t.Context(), changes[0], true); err == nil || published {
 		t.Error("a version that is not a number is accepted")
+	}
+	client.Set(t.Context(), storekey.VersionName(prefix), 9, 0)
+	client.ZAdd(t.Context(), storekey.LogName(prefix), goredis.Z{Score: 10, Member: "broken"})
+	if _, published, err := k.Changes(t.Context(), changes[0], true); err == nil || published {
+		t.Error("a change that is malformed is accepted")
 	}
 }
 
@@ -116,7 +135,7 @@ func TestKeysWithoutRedis(t *testing.T) {
 	if err := k.Fill(t.Context(), access.Digest{}, storekey.Grant{}); err == nil {
 		t.Error("no error")
 	}
-	if _, known, err := k.Version(t.Context()); err == nil || known {
+	if _, published, err := k.Changes(t.Context(), storekey.Change{}, false); err == nil || published {
 		t.Error("no error")
 	}
 }
