@@ -79,8 +79,8 @@ UPDATE control.api_keys
 SET revoked_at = now(), changed_version = $2, pushed_version = $2
 WHERE api_key_id = $1`
 
-// errRevoked rolls back a revocation of a key that another call has revoked.
-var errRevoked = errors.New("the key is revoked")
+// errAlreadyRevoked rolls back a revocation of a key that another call has revoked.
+var errAlreadyRevoked = errors.New("the key is revoked")
 
 // RevokeKey implements storekeys.Store. A revoked key is left as it is. The lock on the version orders
 // concurrent calls.
@@ -102,13 +102,13 @@ func (s *Store) RevokeKey(ctx context.Context, c ident.ConnectionID,
 		_, err := tx.Exec(ctx, revokeKey, k, version)
 		return err
 	})
-	if errors.Is(err, errRevoked) {
+	if errors.Is(err, errAlreadyRevoked) {
 		err = nil
 	}
 	return change, Translate("revoke key", err)
 }
 
-// lastChange reads the last change of a key. It is errRevoked when that was its revocation.
+// lastChange reads the last change of a key. It is errAlreadyRevoked when that was its revocation.
 func lastChange(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, k ident.KeyID,
 	change *storekey.Change) error {
 	var digest []byte
@@ -119,7 +119,7 @@ func lastChange(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, k ident.Ke
 	}
 	copy(change.Digest[:], digest)
 	if err == nil && revoked {
-		return errRevoked
+		return errAlreadyRevoked
 	}
 	return err
 }
