@@ -71,12 +71,10 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	answers := &postgres.Answers{}
-	pool, monitorPool, err := openPools(ctx, cfg.Postgres, answers)
+	pool, monitorPool, answers, err := openPools(ctx, cfg.Postgres, logger)
 	if err != nil {
 		return nil, err
 	}
-	pg.WarnOfTransport(cfg.Postgres, logger)
 	inserter, err := jobs.NewInserter(pool, logger)
 	if err != nil {
 		pool.Close()
@@ -173,18 +171,21 @@ func newMetrics(r prometheus.Registerer) metrics {
 	}
 }
 
-// openPools opens the main pool, and the one connection by which the monitor sees whether PostgreSQL answers.
+// openPools opens the main pool, whose answers are noted, and the one connection by which the monitor sees
+// whether PostgreSQL answers.
 func openPools(ctx context.Context, s settings.Postgres,
-	answers *postgres.Answers) (pool, monitor *pgxpool.Pool, err error) {
+	logger *slog.Logger) (pool, monitor *pgxpool.Pool, answers *postgres.Answers, err error) {
+	pg.WarnOfTransport(s, logger)
+	answers = &postgres.Answers{}
 	if pool, err = pg.OpenTraced(ctx, s, "storefront-control", answers); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	s.MaxConns = 1
 	if monitor, err = pg.Open(ctx, s, "storefront-control-monitor"); err != nil {
 		pool.Close()
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return pool, monitor, nil
+	return pool, monitor, answers, nil
 }
 
 // watchPools registers the metrics of the pools; both are nil for the reference.

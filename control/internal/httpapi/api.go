@@ -111,7 +111,8 @@ type API struct {
 	uploads  *bodyBuffers
 	webhooks *bodyBuffers
 	entries  map[fault.Code]problem.Entry
-	failures *telemetry.Throttle[failure]
+	failures *telemetry.Throttle[outcome] // lines of 5xx
+	requests *telemetry.Throttle[outcome] // lines of other requests
 }
 
 // New returns the handler with the routes whose role has a token.
@@ -121,7 +122,8 @@ func New(cfg Config) *API {
 			cfg.Metrics.uploads),
 		webhooks: newBodyBuffers(cfg.WebhookBudget, cfg.WebhookBudget, cfg.Metrics.webhooks),
 		entries:  make(map[fault.Code]problem.Entry),
-		failures: telemetry.NewThrottle[failure](time.Second, failureLines)}
+		failures: telemetry.NewThrottle[outcome](time.Second, failureLines),
+		requests: telemetry.NewThrottle[outcome](time.Second, requestLines)}
 	for _, e := range problem.Entries() {
 		a.entries[e.Code] = e
 	}

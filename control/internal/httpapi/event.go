@@ -31,10 +31,15 @@ type event struct {
 	began       time.Time
 }
 
-// failure is what counts as the same 5xx: each is logged failureLines times a second.
-type failure struct{ operation, code string }
+// outcome is what counts as alike: requests with the same operation and code, "" for a success. In a second
+// so many of them are logged that single requests are found by their request_id, and the next line says how
+// many are missing.
+type outcome struct{ operation, code string }
 
-const failureLines = 5
+const (
+	failureLines = 5  // of a 5xx
+	requestLines = 20 // of anything else
+)
 
 // unmatched is the operation of a request without a route.
 const unmatched = "unmatched"
@@ -68,14 +73,17 @@ func (a *API) end(ev *event, status int) {
 	attrs = appendText(attrs, "connection_id", string(ev.connection))
 	attrs = appendText(attrs, "trace_id", ev.traceID)
 	attrs = appendText(attrs, "code", ev.code)
-	level := slog.LevelInfo
+	level, throttle := slog.LevelInfo, a.requests
 	if ev.err != nil {
-		skipped, ok := a.failures.Allow(failure{ev.operation, ev.code})
-		if !ok {
-			return
-		}
-		level = slog.LevelError
-		attrs = append(attrs, slog.String("error", ev.err.Error()), telemetry.NotLogged(skipped))
+		level, throttle = slog.LevelError, a.failures
+		attrs = append(attrs, slog.String("error", ev.err.Error()))
+	}
+	skipped, ok := throttle.Allow(outcome{ev.operation, ev.code})
+	if !ok {
+		return
+	}
+	if skipped > 0 {
+		attrs = append(attrs, telemetry.NotLogged(skipped))
 	}
 	a.cfg.Logger.LogAttrs(context.Background(), level, "request", attrs...)
 }

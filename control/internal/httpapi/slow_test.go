@@ -191,7 +191,7 @@ func TestSpentBudgetIsARetry(t *testing.T) {
 }
 
 // TestFailuresAreLoggedSometimes makes requests of one operation fail, which an outage does to all of them,
-// and mistakes of a client, which are found by their request_id.
+// and mistakes of a client, which are found by their request_id. Then many succeed.
 func TestFailuresAreLoggedSometimes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -209,7 +209,19 @@ func TestFailuresAreLoggedSometimes(t *testing.T) {
 		for i := range 20 {
 			get("/internal/v1/nothing", fmt.Sprintf("client-error-%d", i))
 		}
+		b.fake.fail = nil
+		for range 100 {
+			get(keys, "good-0")
+		}
+		time.Sleep(time.Second)
+		get(keys, "good-1")
 		log := b.log.String()
+		if n := strings.Count(log, `"good-0"`); n != requestLines {
+			t.Errorf("%d of 100 equal successes are logged", n)
+		}
+		if !strings.Contains(log, `"good-1"`) || !strings.Contains(log, `"similar_not_logged":80`) {
+			t.Error("the log does not say how many successes it leaves out")
+		}
 		if n := strings.Count(log, `"failed-0"`); n != failureLines {
 			t.Errorf("%d of 100 equal failures are logged", n)
 		}
