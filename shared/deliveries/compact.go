@@ -7,7 +7,7 @@ import (
 
 // compact folds deltas into the counts and wakes lanes, in one statement. ON CONFLICT locks a lane's row
 // before it checks the row, so a lane that is being put to sleep is woken after that. The first entry of a
-// woken lane is unknown, so oldest_at is reset. All statements take rows in the order of their keys, so
+// woken lane is unknown, so oldest_at is reset; not_before says when it was woken. All statements take rows in the order of their keys, so
 // concurrent calls do not deadlock.
 const compact = `
 WITH gone AS (
@@ -23,6 +23,7 @@ WITH gone AS (
     INSERT INTO delivery.counts AS c (connection_id, kind, pending, unconfirmed)
     SELECT connection_id, kind, pending, unconfirmed
     FROM sums
+    WHERE pending <> 0 OR unconfirmed <> 0
     ORDER BY connection_id, kind
     ON CONFLICT (connection_id, kind) DO UPDATE
     SET pending = c.pending + excluded.pending, unconfirmed = c.unconfirmed + excluded.unconfirmed
@@ -35,14 +36,15 @@ WITH gone AS (
     ORDER BY minute, kind, connection_id
     ON CONFLICT (minute, kind, connection_id) DO UPDATE SET dead = m.dead + excluded.dead
 ), woken AS (
-    INSERT INTO delivery.lanes AS l (connection_id, kind, lane, ready)
-    SELECT s.connection_id, s.kind, n, true
+    INSERT INTO delivery.lanes AS l (connection_id, kind, lane, ready, not_before)
+    SELECT s.connection_id, s.kind, n, true, now()
     FROM sums s
-    CROSS JOIN generate_series(0, 7) AS n
+    CROSS JOIN LATERAL generate_series(0, CASE WHEN s.lanes = 0 THEN -1 ELSE 7 END) AS n
     WHERE s.lanes & (1 << n) <> 0
     ORDER BY s.connection_id, s.kind, n
     ON CONFLICT (connection_id, kind, lane) DO UPDATE
-    SET ready = true, oldest_at = '-infinity' WHERE NOT l.ready
+    SET ready = true, oldest_at = '-infinity', not_before = greatest(l.not_before, excluded.not_before)
+    WHERE NOT l.ready
     RETURNING 1
 )
 SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM woken)`

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"storefront.internal/shared/pg"
 )
@@ -17,7 +19,7 @@ import (
 // be repeated. The lanes are given and locked in the order of their keys, as every transaction does that
 // waits for several.
 const lockLeases = `
-SELECT o.n
+SELECT o.n, l.ctid
 FROM unnest($1::text[], $2::smallint[], $3::smallint[], $4::bigint[])
     WITH ORDINALITY AS o (connection_id, kind, lane, fence, n)
 JOIN delivery.lanes l ON l.connection_id = o.connection_id AND l.kind = o.kind AND l.lane = o.lane
@@ -25,7 +27,13 @@ WHERE l.fence = o.fence AND l.leased_by IS NOT NULL
 ORDER BY o.n
 FOR UPDATE OF l`
 
+// deleteDelivered deletes entries where the lease found them. A redaction since then moved some of their rows.
 const deleteDelivered = `
+DELETE FROM delivery.entries e
+USING unnest($1::tid[], $2::bigint[]) AS o (tid, seq)
+WHERE e.ctid = o.tid AND e.seq = o.seq`
+
+const deleteMoved = `
 DELETE FROM delivery.entries e
 USING unnest($1::text[], $2::smallint[], $3::smallint[], $4::bigint[]) AS o (connection_id, kind, lane, seq)
 WHERE e.connection_id = o.connection_id AND e.kind = o.kind AND e.lane = o.lane AND e.seq = o.seq`
@@ -68,6 +76,7 @@ func (s *Store) Complete(ctx context.Context, c Completion) (Completed, error) {
 // laneCompletion is the completion of one lane.
 type laneCompletion struct {
 	lease            *Lease
+	tid              pgtype.TID // of its locked row
 	delay            time.Duration
 	wasUnconfirmed   map[int64]bool // before this lease
 	delivered        []int64
@@ -122,46 +131,75 @@ func (t *completionTx) run(ctx context.Context, tx pgx.Tx) error {
 // begin locks the lanes under the fences of the leases and deletes what was delivered.
 func (t *completionTx) begin(ctx context.Context, tx pgx.Tx) error {
 	var keys laneKeys
+	delivered := t.delivered()
 	for _, l := range t.lanes {
 		keys.add(l.lease)
 	}
 	b := &pgx.Batch{}
 	b.Queue(lockLeases, keys.connections, keys.kinds, keys.lanes,
-		column(t.lanes, func(l *laneCompletion) int64 { return l.lease.Fence }))
-	queueDelete(b, t.lanes)
-	results := tx.SendBatch(ctx, b)
-	defer func() { _ = results.Close() }()
-	rows, err := results.Query()
-	if err != nil {
+		column(t.lanes, func(l *laneCompletion) int64 { return l.lease.Fence })).Query(t.scanLocked)
+	deleted := int64(0)
+	if len(delivered) > 0 {
+		b.Queue(deleteDelivered, column(delivered, func(e *LeasedEntry) pgtype.TID { return e.tid }),
+			column(delivered, func(e *LeasedEntry) int64 { return e.Seq }),
+		).Exec(func(tag pgconn.CommandTag) error {
+			deleted = tag.RowsAffected()
+			return nil
+		})
+	}
+	if err := tx.SendBatch(ctx, b).Close(); err != nil || deleted == int64(len(delivered)) {
 		return err
 	}
-	held, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	return t.deleteMoved(ctx, tx)
+}
+
+// scanLocked reads where the rows of the locked lanes are.
+func (t *completionTx) scanLocked(rows pgx.Rows) error {
+	locked := make([]bool, len(t.lanes))
+	var n int64
+	var tid pgtype.TID
+	_, err := pgx.ForEachRow(rows, []any{&n, &tid}, func() error {
+		locked[n-1], t.lanes[n-1].tid = true, tid
+		return nil
+	})
 	if err != nil {
 		return err
 	}
 	for i, l := range t.lanes {
-		if !slices.Contains(held, int64(i+1)) {
+		if !locked[i] {
 			t.lost = append(t.lost, l.lease)
 		}
 	}
 	if len(t.lost) > 0 {
 		return errLost // with what was deleted
 	}
-	return results.Close()
+	return nil
 }
 
-func queueDelete(b *pgx.Batch, lanes []*laneCompletion) {
+// delivered returns the entries that the engine has.
+func (t *completionTx) delivered() (all []*LeasedEntry) {
+	for _, l := range t.lanes {
+		for i := range l.lease.Entries {
+			if e := &l.lease.Entries[i]; slices.Contains(l.delivered, e.Seq) {
+				all = append(all, e)
+			}
+		}
+	}
+	return all
+}
+
+// deleteMoved deletes what was delivered by its keys.
+func (t *completionTx) deleteMoved(ctx context.Context, tx pgx.Tx) error {
 	var keys laneKeys
 	var seqs []int64
-	for _, l := range lanes {
+	for _, l := range t.lanes {
 		for _, seq := range l.delivered {
 			keys.add(l.lease)
 			seqs = append(seqs, seq)
 		}
 	}
-	if len(seqs) > 0 {
-		b.Queue(deleteDelivered, keys.connections, keys.kinds, keys.lanes, seqs)
-	}
+	_, err := tx.Exec(ctx, deleteMoved, keys.connections, keys.kinds, keys.lanes, seqs)
+	return err
 }
 
 const deadLetterSQL = `
@@ -332,11 +370,11 @@ FROM (
         WHERE e.connection_id = o.connection_id AND e.kind = o.kind AND e.lane = o.lane AND e.lane >= 8
     ) AS due
     FROM unnest($1::text[], $2::smallint[], $3::smallint[], $4::interval[], $5::bigint[], $6::text[],
-            $7::text[])
-        AS o (connection_id, kind, lane, delay, resume, unconfirmed, gone)
+            $7::text[], $8::tid[])
+        AS o (connection_id, kind, lane, delay, resume, unconfirmed, gone, tid)
     OFFSET 0
 ) o
-WHERE l.connection_id = o.connection_id AND l.kind = o.kind AND l.lane = o.lane`
+WHERE l.ctid = o.tid`
 
 // finish releases the lanes and appends the deltas.
 func (t *completionTx) finish(ctx context.Context, tx pgx.Tx) error {
@@ -353,7 +391,9 @@ func (t *completionTx) finish(ctx context.Context, tx pgx.Tx) error {
 	b := &pgx.Batch{}
 	b.Queue(releaseLanes, keys.connections, keys.kinds, keys.lanes,
 		column(t.lanes, func(l *laneCompletion) time.Duration { return micros(l.delay) }), resume,
-		column(t.lanes, func(l *laneCompletion) string { return arrayOf(l.newlyUnconfirmed) }), gone)
+		column(t.lanes, func(l *laneCompletion) string { return arrayOf(l.newlyUnconfirmed) }), gone,
+		column(t.lanes, func(l *laneCompletion) pgtype.TID { return l.tid }),
+	).Exec(func(tag pgconn.CommandTag) error { return expectRows(tag, len(t.lanes)) })
 	d.queue(b)
 	return tx.SendBatch(ctx, b).Close()
 }

@@ -1,5 +1,7 @@
 package deliveries
 
+import "context"
+
 // SelectView is the statement whose plan is tested.
 const SelectView = selectView
 
@@ -8,3 +10,6 @@ const PickByIDs = pickByIDs
 
 // ReplayChunk is how many rows a transaction of a replay moves.
 const ReplayChunk = replayChunk
+
+// Choosing is choosing.
+func (s *Store) Choosing(ctx context.Context) (chosen func(), err error) { return s.choosing(ctx) }

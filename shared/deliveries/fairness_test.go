@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"storefront.internal/shared/deliveries"
 	"storefront.internal/shared/ident"
@@ -57,6 +58,10 @@ func TestViewDoesNotScan(t *testing.T) {
 	}
 	if n := entriesRead(q); n != 20*8 {
 		t.Errorf("%v entries were read for 160 lanes that do not know how old they are", n)
+	}
+	if more, err := q.relay.RefreshLaneHeads(context.Background(), time.Hour); err != nil || more ||
+		entriesRead(q) != 20*8 {
+		t.Errorf("heads of lanes that were woken just now were refreshed: %v, %v", more, err)
 	}
 	if n := q.refreshHeads(); n != 20*8 {
 		t.Errorf("%d lane heads were refreshed", n)

@@ -89,7 +89,7 @@ func (q *queue) refreshHeads() int {
 	n := scan[int](q, withoutHead)
 	for more := true; more; {
 		var err error
-		if more, err = q.relay.RefreshLaneHeads(context.Background()); err != nil {
+		if more, err = q.relay.RefreshLaneHeads(context.Background(), 0); err != nil {
 			q.t.Fatal(err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // selectLanes locks the next lanes that are due: of each connection first the lane that has waited longest,
@@ -15,15 +16,17 @@ import (
 // before.
 //
 // How many lanes are examined is a constant of the statement: with a parameter the planner does not know how
-// few they are, and prefers to sort all lanes. The coalesce keeps it from the partial index of ready lanes
-// when it looks up a lane by its key.
+// few they are, and prefers to sort all lanes.
+//
+// The statement takes rows by their ctid, which is what it has just read, instead of looking them up again. A
+// row that has changed since has to meet the conditions anew.
 func selectLanes(examined int) string {
 	return selectWaitingLanes + strconv.Itoa(examined) + lockTurns
 }
 
 const selectWaitingLanes = `
 WITH waiting AS MATERIALIZED (
-    SELECT connection_id, kind, lane, served_at
+    SELECT ctid AS tid, connection_id, served_at
     FROM delivery.lanes
     WHERE ready AND kind = ANY ($1) AND lane <= $2 AND not_before <= now() AND leased_until <= now()
         AND (NOT $4 OR flight = '{}' AND unconfirmed = '{}')
@@ -32,17 +35,17 @@ WITH waiting AS MATERIALIZED (
 
 const lockTurns = `
 ), turns AS MATERIALIZED (
-    SELECT w.connection_id, w.kind, w.lane, w.served_at AS lane_served_at, latest.served_at,
+    SELECT w.tid, w.served_at AS lane_served_at, latest.served_at,
         row_number() OVER (PARTITION BY w.connection_id ORDER BY w.served_at) AS turn
     FROM waiting w
     CROSS JOIN LATERAL (
         SELECT max(l.served_at) AS served_at FROM delivery.lanes l WHERE l.connection_id = w.connection_id
     ) latest
 )
-SELECT l.connection_id, l.kind, l.lane, l.fence, l.flight, l.unconfirmed, now()
+SELECT l.ctid, l.connection_id, l.kind, l.lane, l.fence, l.flight, l.unconfirmed, now()
 FROM turns t
-JOIN delivery.lanes l USING (connection_id, kind, lane)
-WHERE coalesce(l.ready, false) AND l.not_before <= now() AND l.leased_until <= now()
+JOIN delivery.lanes l ON l.ctid = t.tid
+WHERE l.ready AND l.not_before <= now() AND l.leased_until <= now()
     AND (NOT $4 OR l.flight = '{}' AND l.unconfirmed = '{}')
 ORDER BY t.turn, t.served_at, t.lane_served_at
 LIMIT $3
@@ -105,6 +108,7 @@ func (q *turnQuery) lock(ctx context.Context, tx pgx.Tx) ([]*lane, error) {
 // lane is the locked row of a lane.
 type lane struct {
 	Lease
+	tid         pgtype.TID
 	inFlight    []int64
 	unconfirmed []int64
 	frozen      []bool // of each entry: this lease freezes the body
@@ -117,7 +121,8 @@ func scanLanes(rows pgx.Rows, err error) ([]*lane, error) {
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (*lane, error) {
 		l := &lane{}
-		err := row.Scan(&l.ConnectionID, &l.Kind, &l.Lane, &l.Fence, &l.inFlight, &l.unconfirmed, &l.LeasedAt)
+		err := row.Scan(&l.tid, &l.ConnectionID, &l.Kind, &l.Lane, &l.Fence, &l.inFlight, &l.unconfirmed,
+			&l.LeasedAt)
 		l.Isolated = l.Lane >= retryLaneBase
 		return l, err
 	})

@@ -3,6 +3,7 @@ package deliveries
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -19,6 +20,7 @@ CROSS JOIN LATERAL (
     LIMIT 1
 ) waiting
 WHERE l.ready AND l.leased_by IS NULL AND l.oldest_at = '-infinity'
+  AND (l.lane >= 8 OR l.not_before <= now() - $2::interval)
 LIMIT $1
 FOR UPDATE OF l SKIP LOCKED`
 
@@ -44,9 +46,11 @@ const refreshLimit = 500
 // that wait for their first lease, which takes long while the engine is down. An entry that appears in front
 // later, because its transaction committed late, is not seen until the next lease. more says that another
 // call may find more lanes.
-func (s *Store) RefreshLaneHeads(ctx context.Context) (more bool, err error) {
+//
+// It leaves out lanes that were woken less than the given time ago: most of them are served at once.
+func (s *Store) RefreshLaneHeads(ctx context.Context, after time.Duration) (more bool, err error) {
 	err = s.withQueuePlanner(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, lockLanesWithoutHead, refreshLimit)
+		rows, err := tx.Query(ctx, lockLanesWithoutHead, refreshLimit, after)
 		if err != nil {
 			return err
 		}

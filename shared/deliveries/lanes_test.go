@@ -2,6 +2,7 @@ package deliveries_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -185,7 +186,61 @@ func TestWaitingLanesDoNotFillARequest(t *testing.T) {
 	if l := q.leaseLanes(lanesQuery()); len(l) != 1 || l[0].ConnectionID != "con_ready" {
 		t.Errorf("%d lanes", len(l))
 	}
-	if n := scan[int](q, `SELECT count(*) FROM delivery.lanes WHERE ready AND not_before > now() - interval '1 minute'`); n != 30 {
+	if n := scan[int](q, `SELECT count(*) FROM delivery.lanes WHERE ready AND not_before > served_at`); n != 30 {
 		t.Errorf("%d lanes are put off", n)
+	}
+}
+
+// TestRowsMoveUnderALease: a completion deletes what was delivered, also when a redaction has moved some of
+// the rows since the lease.
+func TestRowsMoveUnderALease(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	for c := range 3 {
+		q.enqueueOnly(interaction(connection(c), "dec_1", "sig_1"), interaction(connection(c), "dec_1", "sig_2"))
+	}
+	q.compact()
+	leases := q.leaseLanes(lanesQuery())
+	q.admin(`UPDATE delivery.entries SET body = '{"redacted":1}' WHERE id = 'sig_2'`)
+	var lanes []deliveries.LaneCompletion
+	for _, l := range leases {
+		lanes = append(lanes, deliveries.LaneCompletion{Lease: l, Outcomes: delivered(l)})
+	}
+	done, err := q.relay.Complete(context.Background(), completion(lanes...))
+	if err != nil || done.Delivered != 6 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if n := scan[int](q, `SELECT count(*) FROM delivery.entries`); n != 0 {
+		t.Errorf("%d entries are left", n)
+	}
+	q.recount()
+}
+
+// TestOneLeaseChoosesAtATime: a Lease does not choose lanes while another does, and chooses them when the
+// other has leased its own.
+func TestOneLeaseChoosesAtATime(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	q.enqueue(interaction(shop, "dec_1", "sig_1"))
+	chosen, err := q.relay.Choosing(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	before := q.pools.relay.Stat()
+	if l, err := q.relay.Lease(ended, lanesQuery()); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, %v", l, err)
+	}
+	if after := q.pools.relay.Stat(); after.AcquireCount() != before.AcquireCount() ||
+		after.CanceledAcquireCount() != before.CanceledAcquireCount() {
+		t.Error("a Lease begins while another chooses lanes")
+	}
+	chosen()
+	if l := q.leaseLanes(lanesQuery()); len(l) != 1 {
+		t.Errorf("%d lanes", len(l))
+	}
+	if l := q.leaseLanes(lanesQuery()); len(l) != 0 {
+		t.Errorf("%d lanes after the last", len(l))
 	}
 }

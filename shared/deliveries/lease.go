@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgtype"
+
 	"storefront.internal/shared/ident"
 )
 
@@ -78,6 +80,7 @@ type LeasedEntry struct {
 	Traceparent string
 	// Unconfirmed: it was sent before, and no answer said whether it arrived.
 	Unconfirmed bool
+	tid         pgtype.TID // of its row, unless that was redacted since
 }
 
 // Refusal is a 401: of which credential, under a lease from when, and whether the refused request was the

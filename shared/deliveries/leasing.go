@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 const (
@@ -25,6 +27,7 @@ type leaseTx struct {
 	bytes   int // of their bodies; 0 without a bound
 	leased  []*lane
 	skipped []*lane // locked, with nothing to send now
+	chosen  func()  // lets the next Lease choose its lanes
 }
 
 // Lease leases the next lanes that have something to send, all of one kind. The bodies are frozen and the
@@ -35,8 +38,13 @@ type leaseTx struct {
 // be the reason why a request failed, and those of other lanes must not fail with it again.
 func (s *Store) Lease(ctx context.Context, q LeaseQuery) ([]*Lease, error) {
 	for range maxSkips {
-		t := &leaseTx{query: q, room: q.Limit, bytes: q.MaxBytes}
-		err := s.withQueuePlanner(ctx, func(tx pgx.Tx) error { return t.run(ctx, tx) })
+		chosen, err := s.choosing(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("lease lanes: %w", err)
+		}
+		t := &leaseTx{query: q, room: q.Limit, bytes: q.MaxBytes, chosen: chosen}
+		err = s.withQueuePlanner(ctx, func(tx pgx.Tx) error { return t.run(ctx, tx) })
+		chosen()
 		if err != nil {
 			if !errors.Is(err, ErrBlocked) {
 				err = fmt.Errorf("lease lanes: %w", err)
@@ -70,13 +78,16 @@ func (t *leaseTx) run(ctx context.Context, tx pgx.Tx) error {
 		}
 		first.Probe = true
 	}
-	if !first.alone() && !t.probe {
-		if err := t.addLanes(ctx, tx, first); err != nil {
-			return err
-		}
+	if first.alone() || t.probe || t.full() {
+		t.chosen()
+	} else if err := t.addLanes(ctx, tx, first); err != nil {
+		return err
 	}
 	return t.write(ctx, tx)
 }
+
+// full reports whether no further entry fits.
+func (t *leaseTx) full() bool { return t.room <= 0 || t.query.MaxBytes > 0 && t.bytes <= 0 }
 
 // lockFirst reads the state of the credential and locks the next lane; nil when none is due.
 func (t *leaseTx) lockFirst(ctx context.Context, tx pgx.Tx) (*lane, error) {
@@ -136,9 +147,6 @@ func (t *leaseTx) selectFirst(ctx context.Context, tx pgx.Tx, l *lane) error {
 // addLanes fills the request from further lanes of the same kind. None of them gives more than its share, so
 // that the bodies read stay few and a full lane leaves room for others.
 func (t *leaseTx) addLanes(ctx context.Context, tx pgx.Tx, first *lane) error {
-	if t.room <= 0 || t.query.MaxBytes > 0 && t.bytes <= 0 {
-		return nil
-	}
 	want := max(minMoreLanes, (t.room+len(first.Entries))/max(1, len(first.Entries)))
 	want = min(want, t.query.Lanes-1, t.room)
 	if want <= 0 {
@@ -200,16 +208,15 @@ const leaseLanes = `
 UPDATE delivery.lanes AS l
 SET fence = o.fence, leased_until = now() + $1::interval, leased_by = $2, served_at = now(),
     flight = o.flight::bigint[], unconfirmed = o.unconfirmed::bigint[]
-FROM unnest($3::text[], $4::smallint[], $5::smallint[], $6::bigint[], $7::text[], $8::text[])
-    AS o (connection_id, kind, lane, fence, flight, unconfirmed)
-WHERE l.connection_id = o.connection_id AND l.kind = o.kind AND l.lane = o.lane`
+FROM unnest($3::tid[], $4::bigint[], $5::text[], $6::text[]) AS o (tid, fence, flight, unconfirmed)
+WHERE l.ctid = o.tid AND l.fence = o.fence - 1`
 
 const freezeBodies = `
 UPDATE delivery.entries AS e
 SET body = f.body, awaits = NULL, awaits_minted = NULL
-FROM unnest($1::text[], $2::smallint[], $3::smallint[], $4::bigint[], $5::bytea[])
-    AS f (connection_id, kind, lane, seq, body)
-WHERE e.connection_id = f.connection_id AND e.kind = f.kind AND e.lane = f.lane AND e.seq = f.seq`
+FROM unnest($1::tid[], $2::bigint[], $3::bytea[]) AS f (tid, seq, body)
+WHERE e.ctid = f.tid AND e.seq = f.seq
+RETURNING e.seq, e.ctid`
 
 const skipLanes = `
 UPDATE delivery.lanes AS l
@@ -234,14 +241,12 @@ WHERE l.connection_id = o.connection_id AND l.kind = o.kind AND l.lane = o.lane`
 
 // write stores the fences, the entries in flight and the frozen bodies, and releases the lanes that have
 // nothing to send now. An empty lane goes to sleep.
+//
+// It takes the rows by their ctid: nobody else may change them while their lanes are locked.
 func (t *leaseTx) write(ctx context.Context, tx pgx.Tx) error {
 	b, d := &pgx.Batch{}, deltas{}
 	if len(t.leased) > 0 {
-		keys := keysOf(t.leased)
-		b.Queue(leaseLanes, t.query.TTL, t.query.RelayID, keys.connections, keys.kinds, keys.lanes,
-			column(t.leased, func(l *lane) int64 { return l.Fence }),
-			column(t.leased, func(l *lane) string { return arrayOf(l.inFlight) }),
-			column(t.leased, func(l *lane) string { return arrayOf(l.unconfirmed) }))
+		t.queueLease(b)
 		t.queueFreeze(b)
 	}
 	if len(t.skipped) > 0 {
@@ -259,19 +264,47 @@ func (t *leaseTx) write(ctx context.Context, tx pgx.Tx) error {
 	return tx.SendBatch(ctx, b).Close()
 }
 
+func (t *leaseTx) queueLease(b *pgx.Batch) {
+	b.Queue(leaseLanes, t.query.TTL, t.query.RelayID,
+		column(t.leased, func(l *lane) pgtype.TID { return l.tid }),
+		column(t.leased, func(l *lane) int64 { return l.Fence }),
+		column(t.leased, func(l *lane) string { return arrayOf(l.inFlight) }),
+		column(t.leased, func(l *lane) string { return arrayOf(l.unconfirmed) }),
+	).Exec(func(tag pgconn.CommandTag) error { return expectRows(tag, len(t.leased)) })
+}
+
+// queueFreeze stores the bodies that this lease freezes, and notes where the entries are then.
 func (t *leaseTx) queueFreeze(b *pgx.Batch) {
-	var keys laneKeys
+	frozen := map[int64]*LeasedEntry{}
+	var tids []pgtype.TID
 	var seqs []int64
 	var bodies [][]byte
 	for _, l := range t.leased {
-		for i, frozen := range l.frozen {
-			if frozen {
-				keys.add(&l.Lease)
-				seqs, bodies = append(seqs, l.Entries[i].Seq), append(bodies, l.Entries[i].Body)
+		for i, freeze := range l.frozen {
+			if e := &l.Entries[i]; freeze {
+				frozen[e.Seq] = e
+				tids, seqs, bodies = append(tids, e.tid), append(seqs, e.Seq), append(bodies, e.Body)
 			}
 		}
 	}
-	if len(seqs) > 0 {
-		b.Queue(freezeBodies, keys.connections, keys.kinds, keys.lanes, seqs, bodies)
+	if len(frozen) == 0 {
+		return
 	}
+	b.Queue(freezeBodies, tids, seqs, bodies).Query(func(rows pgx.Rows) error {
+		var seq int64
+		var tid pgtype.TID
+		tag, err := pgx.ForEachRow(rows, []any{&seq, &tid}, func() error {
+			frozen[seq].tid = tid
+			return nil
+		})
+		return errors.Join(err, expectRows(tag, len(frozen)))
+	})
+}
+
+// expectRows fails when a statement missed rows that this transaction holds, which rolls it back.
+func expectRows(tag pgconn.CommandTag, want int) error {
+	if got := tag.RowsAffected(); got != int64(want) {
+		return fmt.Errorf("%d rows were changed instead of %d", got, want)
+	}
+	return nil
 }

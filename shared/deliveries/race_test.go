@@ -185,7 +185,7 @@ func TestLaneHeadsAreTrue(t *testing.T) {
 		})
 	}
 	loop(func() error { _, err := q.relay.Compact(ctx); return err })
-	loop(func() error { _, err := q.relay.RefreshLaneHeads(ctx); return err })
+	loop(func() error { _, err := q.relay.RefreshLaneHeads(ctx, 0); return err })
 	busy.Go(func() {
 		defer written.Store(true)
 		for r := range rounds {

@@ -21,7 +21,7 @@ const seqRange = `BETWEEN (SELECT min(s) FROM unnest($4::bigint[]) AS s)
     AND (SELECT max(s) FROM unnest($4::bigint[]) AS s)`
 
 const selectUnconfirmed = `
-SELECT seq, id, body, attempts, extract(epoch FROM now() - created_at)::float8, coalesce(traceparent, ''),
+SELECT ctid, seq, id, body, attempts, extract(epoch FROM now() - created_at)::float8, coalesce(traceparent, ''),
     false,
     0::bigint, NULL::text
 FROM delivery.entries
@@ -39,10 +39,10 @@ SELECT o.n, e.*
 FROM unnest($1::text[], $2::smallint[], $3::smallint[])
     WITH ORDINALITY AS o (connection_id, kind, lane, n)
 CROSS JOIN LATERAL (
-    SELECT e.seq, e.id, e.body, e.attempts, extract(epoch FROM now() - e.created_at)::float8,
+    SELECT e.tid, e.seq, e.id, e.body, e.attempts, extract(epoch FROM now() - e.created_at)::float8,
         coalesce(e.traceparent, ''), e.awaits IS NOT NULL, e.place, d.engine_ids
     FROM (
-        SELECT *, row_number() OVER (ORDER BY seq) AS place
+        SELECT *, ctid AS tid, row_number() OVER (ORDER BY seq) AS place
         FROM delivery.entries
         WHERE connection_id = o.connection_id AND kind = o.kind AND lane = o.lane
         ORDER BY seq
@@ -66,7 +66,7 @@ const (
 )
 
 const selectIsolated = `
-SELECT seq, id, body, attempts, extract(epoch FROM now() - created_at)::float8, coalesce(traceparent, ''),
+SELECT ctid, seq, id, body, attempts, extract(epoch FROM now() - created_at)::float8, coalesce(traceparent, ''),
     false,
     0::bigint, NULL::text
 FROM delivery.entries
@@ -104,7 +104,7 @@ func queryCandidates(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([
 func scanCandidate(row pgx.CollectableRow, before ...any) (c candidate, err error) {
 	var engineIDs []byte
 	var waited float64
-	err = row.Scan(append(before, &c.Seq, &c.ID, &c.Body, &c.Attempts, &waited, &c.Traceparent, &c.freeze,
+	err = row.Scan(append(before, &c.tid, &c.Seq, &c.ID, &c.Body, &c.Attempts, &waited, &c.Traceparent, &c.freeze,
 		&c.position, &engineIDs)...)
 	c.Waited = time.Duration(max(waited, 0) * float64(time.Second))
 	if c.freeze {

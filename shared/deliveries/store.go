@@ -2,6 +2,7 @@ package deliveries
 
 import (
 	"context"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -12,11 +13,26 @@ import (
 // Store is the queue in PostgreSQL. Every exported method is one transaction; times and leases are by
 // PostgreSQL's clock.
 type Store struct {
-	pool *pgxpool.Pool
+	pool   *pgxpool.Pool
+	choice chan struct{} // held by the one Lease that chooses lanes
 }
 
 // NewStore returns the queue in the pool's database. The pool's role limits what its methods may do.
-func NewStore(pool *pgxpool.Pool) *Store { return &Store{pool: pool} }
+func NewStore(pool *pgxpool.Pool) *Store {
+	return &Store{pool: pool, choice: make(chan struct{}, 1)}
+}
+
+// choosing waits until no other Lease of this process chooses lanes, and returns the function that ends the
+// caller's choice. Several at once would choose the same lanes. Each would then examine and lock lanes that
+// another has leased meanwhile, and completions would wait for those locks.
+func (s *Store) choosing(ctx context.Context) (chosen func(), err error) {
+	select {
+	case s.choice <- struct{}{}:
+		return sync.OnceFunc(func() { <-s.choice }), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
 
 // withOptions begins transactions with the given options.
 type withOptions struct {

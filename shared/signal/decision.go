@@ -61,19 +61,33 @@ func AppendDecisionItem(dst []byte, item *DecisionItem) []byte {
 	return append(dst, '}')
 }
 
-// DecodeDecision reads a Decision, with the errors of DecodeRecord.
+// DecodeDecision reads a Decision, with the errors of DecodeRecord. The Decision may alias b, which must not
+// change.
 func DecodeDecision(b []byte) (*Decision, error) {
-	var in struct {
-		Schema int `json:"schema"`
-		Decision
-	}
-	if err := decode(b, &in, &in.Schema); err != nil {
+	d, err := decodeDecision(b)
+	if err != nil {
 		return nil, err
 	}
-	d := &in.Decision
 	if d.DecisionID == "" || d.ConnectionID == "" || d.ServedAt.IsZero() {
 		return nil, errors.New("signal: decision without id, connection or time")
 	}
 	d.ServedAt = d.ServedAt.UTC()
 	return d, nil
+}
+
+func decodeDecision(b []byte) (*Decision, error) {
+	if d, ok := newReader(b).readDecision(); ok {
+		return &d, nil
+	}
+	return unmarshalDecision(b)
+}
+
+// unmarshalDecision reads any form of a Decision.
+func unmarshalDecision(b []byte) (*Decision, error) {
+	var in struct {
+		Schema int `json:"schema"`
+		Decision
+	}
+	err := decode(b, &in, &in.Schema)
+	return &in.Decision, err
 }

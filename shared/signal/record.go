@@ -85,16 +85,12 @@ func appendRecorded(dst []byte, r *Recorded) []byte {
 }
 
 // DecodeRecord reads a record. It returns ErrUnknownSchema for a newer version, and another error for a
-// malformed record.
+// malformed record. The record may alias b, which must not change.
 func DecodeRecord(b []byte) (*Record, error) {
-	var in struct {
-		Schema int `json:"schema"`
-		Record
-	}
-	if err := decode(b, &in, &in.Schema); err != nil {
+	r, err := decodeRecord(b)
+	if err != nil {
 		return nil, err
 	}
-	r := &in.Record
 	if r.RecordID == "" || r.ConnectionID == "" || r.ReceivedAt.IsZero() || len(r.Signals) == 0 {
 		return nil, errors.New("signal: record without id, connection, time or signals")
 	}
@@ -103,6 +99,23 @@ func DecodeRecord(b []byte) (*Record, error) {
 		r.Signals[i].OccurredAt = r.Signals[i].OccurredAt.UTC()
 	}
 	return r, nil
+}
+
+func decodeRecord(b []byte) (*Record, error) {
+	if r, ok := newReader(b).readRecord(); ok {
+		return &r, nil
+	}
+	return unmarshalRecord(b)
+}
+
+// unmarshalRecord reads any form of a record.
+func unmarshalRecord(b []byte) (*Record, error) {
+	var in struct {
+		Schema int `json:"schema"`
+		Record
+	}
+	err := decode(b, &in, &in.Schema)
+	return &in.Record, err
 }
 
 // decode reads the form of this build's version, and distinguishes a newer version from a malformed record.

@@ -137,3 +137,45 @@ func BenchmarkAppendRecord(b *testing.B) {
 		buf = AppendRecord(buf[:0], r)
 	}
 }
+
+// TestWrittenFormIsReadFast: what AppendRecord and AppendDecision write needs no reflection, unless a text has
+// an escape.
+func TestWrittenFormIsReadFast(t *testing.T) {
+	r := exampleRecord()
+	r.Audit.UserAgent = "UA"
+	if got, ok := newReader(AppendRecord(nil, r)).readRecord(); !ok || !reflect.DeepEqual(&got, r) {
+		t.Errorf("%v, %+v", ok, got)
+	}
+	r.Audit = Audit{}
+	if got, ok := newReader(AppendRecord(nil, r)).readRecord(); !ok || !reflect.DeepEqual(&got, r) {
+		t.Errorf("without an audit: %v, %+v", ok, got)
+	}
+	d := exampleDecision()
+	if got, ok := newReader(AppendDecision(nil, d)).readDecision(); !ok || !reflect.DeepEqual(&got, d) {
+		t.Errorf("%v, %+v", ok, got)
+	}
+}
+
+func BenchmarkDecodeRecord(b *testing.B) {
+	r := exampleRecord()
+	r.Audit.UserAgent = "Mozilla/5.0 (X11; Linux x86_64)"
+	one := r.Signals[1]
+	r.Signals = nil
+	for i := range 10 {
+		one.Index = i
+		r.Signals = append(r.Signals, one)
+	}
+	record := AppendRecord(nil, r)
+	for name, decode := range map[string]func([]byte) (*Record, error){
+		"reader": DecodeRecord, "reflection": unmarshalRecord,
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := decode(record); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

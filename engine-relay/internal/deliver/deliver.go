@@ -26,7 +26,7 @@ type Store interface {
 	Heartbeat(ctx context.Context, r deliveries.Relay) error
 	MarkStopped(ctx context.Context, relayID string) error
 	Compact(ctx context.Context) (deliveries.Compacted, error)
-	RefreshLaneHeads(ctx context.Context) (more bool, err error)
+	RefreshLaneHeads(ctx context.Context, after time.Duration) (more bool, err error)
 	ViewOf(ctx context.Context, k deliveries.Kind) (deliveries.View, error)
 	CountLanes(ctx context.Context, k deliveries.Kind) (map[string]int64, error)
 }
@@ -55,7 +55,7 @@ type Config struct {
 	LaneBackoff  backoff.Policy // 1 s to 15 s, of a lane and of the circuit breaker
 	Poll         time.Duration  // 200 ms: how often one idle worker looks for a lane
 	Compact      time.Duration  // 100 ms: how often deltas are folded without a nudge
-	RefreshHeads time.Duration  // 1 s: how often the oldest entries of waiting lanes are looked up
+	RefreshHeads time.Duration  // 1 s: how often, and of lanes that wait how long, the oldest entries are looked up
 	Heartbeat    time.Duration  // 3 s
 	StopGrace    time.Duration  // 5 s: how long a request may go on after the stop
 }
@@ -190,7 +190,7 @@ func (w *Worker) compact(ctx context.Context) {
 func (w *Worker) refreshHeads(ctx context.Context) {
 	for more := true; more && ctx.Err() == nil; {
 		var err error
-		if more, err = w.cfg.Store.RefreshLaneHeads(ctx); err != nil && ctx.Err() == nil {
+		if more, err = w.cfg.Store.RefreshLaneHeads(ctx, w.cfg.RefreshHeads); err != nil && ctx.Err() == nil {
 			w.log.Error("the oldest entries of lanes could not be looked up", "error", err)
 		}
 	}

@@ -100,7 +100,7 @@ func (f *fakeStore) MarkStopped(context.Context, string) error {
 }
 
 // RefreshLaneHeads implements Store.
-func (f *fakeStore) RefreshLaneHeads(context.Context) (bool, error) { return false, nil }
+func (f *fakeStore) RefreshLaneHeads(context.Context, time.Duration) (bool, error) { return false, nil }
 
 func (f *fakeStore) Compact(context.Context) (deliveries.Compacted, error) {
 	defer f.lock()()
