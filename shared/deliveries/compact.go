@@ -7,8 +7,8 @@ import (
 
 // compact folds deltas into the counts and wakes lanes, in one statement. ON CONFLICT locks a lane's row
 // before it checks the row, so a lane that is being put to sleep is woken after that. The first entry of a
-// woken lane is unknown, so oldest_at is reset; not_before says when it was woken. All statements take rows in the order of their keys, so
-// concurrent calls do not deadlock.
+// woken lane is unknown, so oldest_at is reset; not_before says when it was woken. All statements take rows
+// in the order of their keys, so concurrent calls do not deadlock.
 const compact = `
 WITH gone AS (
     DELETE FROM delivery.deltas

@@ -27,7 +27,7 @@ WHERE l.fence = o.fence AND l.leased_by IS NOT NULL
 ORDER BY o.n
 FOR UPDATE OF l`
 
-// deleteDelivered deletes entries where the lease found them. A redaction since then moved some of their rows.
+// deleteDelivered deletes entries where the lease found them. A redaction since then may have moved some.
 const deleteDelivered = `
 DELETE FROM delivery.entries e
 USING unnest($1::tid[], $2::bigint[]) AS o (tid, seq)

@@ -197,7 +197,9 @@ func TestRowsMoveUnderALease(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	for c := range 3 {
-		q.enqueueOnly(interaction(connection(c), "dec_1", "sig_1"), interaction(connection(c), "dec_1", "sig_2"))
+		for _, id := range []string{"sig_1", "sig_2"} {
+			q.enqueueOnly(interaction(connection(c), "dec_1", id))
+		}
 	}
 	q.compact()
 	leases := q.leaseLanes(lanesQuery())

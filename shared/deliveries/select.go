@@ -21,9 +21,8 @@ const seqRange = `BETWEEN (SELECT min(s) FROM unnest($4::bigint[]) AS s)
     AND (SELECT max(s) FROM unnest($4::bigint[]) AS s)`
 
 const selectUnconfirmed = `
-SELECT ctid, seq, id, body, attempts, extract(epoch FROM now() - created_at)::float8, coalesce(traceparent, ''),
-    false,
-    0::bigint, NULL::text
+SELECT ctid, seq, id, body, attempts, extract(epoch FROM now() - created_at)::float8,
+    coalesce(traceparent, ''), false, 0::bigint, NULL::text
 FROM delivery.entries
 WHERE connection_id = $1 AND kind = $2 AND lane = $3 AND seq ` + seqRange + ` AND seq = ANY ($4)
     AND (lane < 8 OR not_before <= now())
@@ -66,9 +65,8 @@ const (
 )
 
 const selectIsolated = `
-SELECT ctid, seq, id, body, attempts, extract(epoch FROM now() - created_at)::float8, coalesce(traceparent, ''),
-    false,
-    0::bigint, NULL::text
+SELECT ctid, seq, id, body, attempts, extract(epoch FROM now() - created_at)::float8,
+    coalesce(traceparent, ''), false, 0::bigint, NULL::text
 FROM delivery.entries
 WHERE connection_id = $1 AND kind = $2 AND lane = $3 AND lane >= 8 AND not_before <= now()
 ORDER BY not_before
@@ -104,8 +102,8 @@ func queryCandidates(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([
 func scanCandidate(row pgx.CollectableRow, before ...any) (c candidate, err error) {
 	var engineIDs []byte
 	var waited float64
-	err = row.Scan(append(before, &c.tid, &c.Seq, &c.ID, &c.Body, &c.Attempts, &waited, &c.Traceparent, &c.freeze,
-		&c.position, &engineIDs)...)
+	err = row.Scan(append(before, &c.tid, &c.Seq, &c.ID, &c.Body, &c.Attempts, &waited, &c.Traceparent,
+		&c.freeze, &c.position, &engineIDs)...)
 	c.Waited = time.Duration(max(waited, 0) * float64(time.Second))
 	if c.freeze {
 		c.Body = withEngineIDs(c.Body, engineIDs)

@@ -138,8 +138,8 @@ func BenchmarkAppendRecord(b *testing.B) {
 	}
 }
 
-// TestWrittenFormIsReadFast: what AppendRecord and AppendDecision write needs no reflection, unless a text has
-// an escape.
+// TestWrittenFormIsReadFast: what AppendRecord and AppendDecision write needs no reflection, unless a text
+// has an escape.
 func TestWrittenFormIsReadFast(t *testing.T) {
 	r := exampleRecord()
 	r.Audit.UserAgent = "UA"
