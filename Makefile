@@ -38,7 +38,7 @@ run: build ## Start the local stack in the foreground (PORT_BASE=18080 moves its
 test: build ## Run every test on real PostgreSQL, Redis and Kafka (REQUIRE_REAL=1 fails without them)
 	go vet work
 	go vet -tags chaos work
-	go vet -tags web storefront.internastorefront.internal/deploy/webtest/...
+	go vet -tags web storefront.internal/deploy/webtest/...
 	bin/local exec -- $(MAKE) --no-print-directory test-packages test-system
 
 # These run inside `bin/local exec`, which puts the addresses of PostgreSQL, Redis and Kafka into the environment.
