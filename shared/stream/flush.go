@@ -144,7 +144,8 @@ type result struct {
 	answered  bool      // by the broker, though it may be with an error
 	retriable bool      // a second attempt may help and may use the same buffers
 	sent      time.Time // when the encoder began
-	written   int       // records that the broker may have
+	ended     time.Time
+	written   int // records that the broker may have
 }
 
 // attempt sends the batch to one partition. A second attempt may not use the buffers while the encoder is
@@ -159,9 +160,10 @@ func (p *Producer) attempt(batch []*queuedRecord, at *reservation, number int) (
 		Topic: p.cfg.Topic, Partition: at.part.id, RequiredAcks: kafka.RequireAll, Records: reader,
 		Compression: p.cfg.Compression.compression(),
 	})
-	p.metrics.seconds.Observe(p.cfg.Now().Sub(at.began).Seconds())
+	ended := p.cfg.Now()
+	p.metrics.seconds.Observe(ended.Sub(at.began).Seconds())
 	state := reader.stop()
-	r = result{err: err, answered: err == nil, sent: reader.sent(at.began)}
+	r = result{err: err, answered: err == nil, sent: reader.sent(at.began), ended: ended}
 	if state == read {
 		r.written = reader.taken
 		p.metrics.records.Observe(float64(reader.taken))

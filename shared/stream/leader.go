@@ -61,19 +61,19 @@ func (l *leader) answers() bool { return l.partitions > 0 && l.closed() && !l.la
 func (l *leader) probeDue() bool { return l.flushes == 0 && !l.now().Before(l.probeAt) }
 
 // noteAnswer notes a request that the broker answered, though it may be with an error.
-func (l *leader) noteAnswer() {
+func (l *leader) noteAnswer(at time.Time) {
 	l.failures = 0
-	l.answeredAt = l.now()
+	l.answeredAt = at
 	l.breaker.Success()
 }
 
-// noteLatency notes when the answered request was sent. What a probe of a lagging leader says replaces what
-// was known, so that it lags no longer than it has to.
-func (l *leader) noteLatency(sent time.Time) {
+// noteLatency notes how long an answer took to a request that was sent at the given time. What a probe of a
+// lagging leader says replaces what was known, so that it lags no longer than it has to.
+func (l *leader) noteLatency(took time.Duration, sent time.Time) {
 	if l.lagging {
 		l.latency = latency{}
 	}
-	l.latency.note(l.answeredAt.Sub(sent))
+	l.latency.note(took)
 	if sent.After(l.newest) {
 		l.newest = sent
 	}

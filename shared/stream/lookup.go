@@ -140,7 +140,7 @@ func (p *Producer) ask(ctx context.Context, at placement) error {
 	l := p.parts.leader(at.leader)
 	switch {
 	case err == nil:
-		l.noteAnswer()
+		l.noteAnswer(p.cfg.Now())
 	case ctx.Err() == nil || p.cfg.Now().Sub(begun) >= p.cfg.HungAfter:
 		l.noteUnanswered(err)
 	}

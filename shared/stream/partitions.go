@@ -25,6 +25,7 @@ type partitions struct {
 	inFlight  int // of them
 	list      []*partition
 	leaders   map[int]*leader // also those that led a partition once
+	leading   []*leader       // those that lead a partition now
 	share     int             // flushes in flight of one leader
 	next      int
 	fetchedAt time.Time
@@ -91,17 +92,18 @@ func (ps *partitions) update(placements []placement) {
 	for _, l := range ps.leaders {
 		l.partitions = 0
 	}
-	list, leaders := make([]*partition, 0, len(placements)), 0
+	list := make([]*partition, 0, len(placements))
+	ps.leading = ps.leading[:0]
 	for _, at := range placements {
 		p := ps.partition(at.partition)
 		p.leader = ps.leader(at.leader)
 		if p.leader.partitions++; p.leader.partitions == 1 {
-			leaders++
+			ps.leading = append(ps.leading, p.leader)
 		}
 		list = append(list, p)
 	}
 	ps.list, ps.fetchedAt = list, ps.now()
-	ps.share = (ps.limit + leaders - 1) / leaders
+	ps.share = (ps.limit + len(ps.leading) - 1) / len(ps.leading)
 }
 
 func (ps *partitions) partition(id int) *partition {
@@ -258,8 +260,8 @@ func (ps *partitions) note(at *reservation, r result) {
 			at.leader.noteUnanswered(r.err)
 		}
 	default:
-		at.leader.noteAnswer()
-		at.leader.noteLatency(r.sent)
+		at.leader.noteAnswer(r.ended)
+		at.leader.noteLatency(r.ended.Sub(r.sent), r.sent)
 		if r.err == nil || permanent(r.err) {
 			at.part.breaker.Success()
 		} else {
@@ -272,13 +274,12 @@ func (ps *partitions) note(at *reservation, r result) {
 // compare finds the leader that answers soonest, and those that lag behind it.
 func (ps *partitions) compare() {
 	var best *leader
-	for _, l := range ps.leaders {
-		if l.partitions > 0 && l.latency.known() && l.closed() &&
-			(best == nil || l.latency.mean < best.latency.mean) {
+	for _, l := range ps.leading {
+		if l.latency.known() && (best == nil || l.latency.mean < best.latency.mean) && l.closed() {
 			best = l
 		}
 	}
-	for _, l := range ps.leaders {
+	for _, l := range ps.leading {
 		l.lagging = best != nil && l.latency.mean > max(slowAfter, lagFactor*best.latency.mean)
 	}
 	if best != nil {
@@ -288,8 +289,8 @@ func (ps *partitions) compare() {
 
 // unreachableLeaders counts the leaders that did not answer the latest requests.
 func (ps *partitions) unreachableLeaders() (n int) {
-	for _, l := range ps.leaders {
-		if l.partitions > 0 && (l.id == noLeader || l.breaker.State() != breaker.Closed) {
+	for _, l := range ps.leading {
+		if l.id == noLeader || l.breaker.State() != breaker.Closed {
 			n++
 		}
 	}

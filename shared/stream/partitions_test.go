@@ -38,7 +38,7 @@ func (ps *partitions) must(t *testing.T) *reservation {
 
 // end notes the end of an attempt.
 func (ps *partitions) end(at *reservation, r result) {
-	r.sent = at.began
+	r.sent, r.ended = at.began, ps.now()
 	ps.note(at, r)
 	ps.release(at)
 }
