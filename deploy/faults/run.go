@@ -59,7 +59,7 @@ func parse(args []string) (options, error) {
 		return o, err
 	}
 	if o.seed == 0 {
-		o.seed = rand.Uint64N(1_000_000_000) + 1 //nolint:gosec // a seed that a person can type
+		o.seed = rand.Uint64N(1_000_000_000) + 1 // a seed that a person can type
 	}
 	return o, nil
 }

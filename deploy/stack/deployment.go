@@ -44,7 +44,7 @@ type Deployment struct {
 	Postgres, Redis *Process
 	Brokers         []*Process // of Kafka
 
-	life      context.Context //nolint:containedctx // the processes' own: it ends at Close
+	life      context.Context // the processes' own: it ends at Close
 	stop      context.CancelFunc
 	proxies   *link.Set
 	mu        sync.Mutex

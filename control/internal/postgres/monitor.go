@@ -36,7 +36,7 @@ type Monitor struct {
 	failures int // pings in a row; used by Run alone
 
 	mu   sync.Mutex
-	up   context.Context //nolint:containedctx // it ends when PostgreSQL goes down
+	up   context.Context // it ends when PostgreSQL goes down
 	down context.CancelFunc
 }
 

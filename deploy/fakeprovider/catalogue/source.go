@@ -42,7 +42,7 @@ func New(seed uint64, products int) *Source {
 }
 
 func (s *Source) random(id int64) *rand.Rand {
-	//nolint:gosec // contents, no secrets; the id is positive
+	// contents, no secrets; the id is positive
 	return rand.New(rand.NewPCG(s.seed, uint64(id)))
 }
 

@@ -1,7 +1,7 @@
 package woocommerce
 
 import (
-	"crypto/md5" //nolint:gosec // the provider's delivery ids are such hashes
+	"crypto/md5" // the provider's delivery ids are such hashes
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -153,7 +153,6 @@ func (f *Fake) SendWebhook(store, topic, id string, o hooks.Options) ([]hooks.De
 	return s.Send(f.config.Sender, f.policy, topic, false, o, func(h hooks.Hook) hooks.Message {
 		resource, event, _ := strings.Cut(topic, ".")
 		// One id for all deliveries of a second: it identifies nothing.
-		//nolint:gosec // see the import
 		hash := md5.Sum(fmt.Appendf(nil, "%d%d", h.ID, f.config.Now().Unix()))
 		return hooks.Message{
 			Secret: h.Secret, Body: body(s, resource, event, id), SignatureHeader: "X-Wc-Webhook-Signature",

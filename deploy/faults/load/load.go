@@ -141,7 +141,7 @@ func (l *Load) Created() int { return int(l.created.Load()) }
 func (l *Load) Sent() (sent, answered int64) { return l.sent.Load(), l.answered.Load() }
 
 func (l *Load) random(n int) *rand.Rand {
-	return rand.New(rand.NewPCG(l.Seed, uint64(n))) //nolint:gosec // not secret
+	return rand.New(rand.NewPCG(l.Seed, uint64(n))) // not secret
 }
 
 // pause waits and reports whether the client shall go on.

@@ -45,7 +45,7 @@ func (l *Load) callSteadily(ctx context.Context, c recording.Client, random *ran
 			return
 		case <-tick.C:
 		}
-		own := rand.New(rand.NewPCG(random.Uint64(), random.Uint64())) //nolint:gosec // not secret
+		own := rand.New(rand.NewPCG(random.Uint64(), random.Uint64())) // not secret
 		all.Go(func() { s.make(ctx, c, n, own) })
 	}
 }

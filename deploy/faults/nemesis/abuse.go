@@ -30,7 +30,7 @@ type abusiveClients struct {
 }
 
 func (f *abusiveClients) run(ctx context.Context) {
-	random := rand.New(rand.NewPCG(f.seed, 15)) //nolint:gosec // ids of a test
+	random := rand.New(rand.NewPCG(f.seed, 15)) // ids of a test
 	attacks := f.attacks(random)
 	var all sync.WaitGroup
 	for i := range f.hanging {
@@ -191,7 +191,7 @@ func (n *Nemesis) abuse() (Operation, bool) {
 		return Operation{}, false
 	}
 	// A random source of its own keeps the schedule independent of the load.
-	target := n.Target(rand.New(rand.NewPCG(n.Seed, n.random.Uint64()))) //nolint:gosec // not secret
+	target := n.Target(rand.New(rand.NewPCG(n.Seed, n.random.Uint64()))) // not secret
 	if target.Decision == "" || target.Item == "" {
 		return Operation{}, false
 	}

@@ -101,7 +101,7 @@ type Nemesis struct {
 
 // New makes a nemesis.
 func New(cfg Config) *Nemesis {
-	random := rand.New(rand.NewPCG(cfg.Seed, 0x6e656d)) //nolint:gosec // not secret
+	random := rand.New(rand.NewPCG(cfg.Seed, 0x6e656d)) // not secret
 	return &Nemesis{Config: cfg, random: random, counts: map[string]int{}}
 }
 

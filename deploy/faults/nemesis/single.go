@@ -136,7 +136,7 @@ func (n *Nemesis) outage(targets []*stack.Process, how liveness.How) Fault {
 	}
 	switch how {
 	case liveness.Greedy:
-		random := rand.New(rand.NewPCG(n.Seed, n.random.Uint64())) //nolint:gosec // not secret
+		random := rand.New(rand.NewPCG(n.Seed, n.random.Uint64())) // not secret
 		return &background{run: (&greedyClients{edges: n.Topology.Edges, target: n.Target(random)}).run}
 	case liveness.Failing: // only of the engine
 		r := response{"status": http.StatusServiceUnavailable}

@@ -180,11 +180,11 @@ func (r *Report) calls(p *printer) {
 	for _, n := range f.Rejected {
 		rejected += n
 	}
-	p.print("Signals in requests: %d accepted, %d duplicate, %d rejected. %d are twice in Kafka and %d "+
-		"reached the engine twice; "+
+	p.print("Signals in requests: %d accepted, %d duplicate, %d rejected. %d (%.1f %% of the "+
+		"accepted) are twice in Kafka and %d reached the engine twice; "+
 		"all were counted once. %d dead letters and %d parked records were replayed, %d unreadable records "+
-		"were dropped.\n", f.Accepted, f.Duplicate, rejected, f.Reproduced, f.Redelivered, r.Replayed,
-		r.Unparked, r.Dropped)
+		"were dropped.\n", f.Accepted, f.Duplicate, rejected, f.Reproduced,
+		100*float64(f.Reproduced)/float64(max(f.Accepted, 1)), f.Redelivered, r.Replayed, r.Unparked, r.Dropped)
 	for _, cause := range slices.Sorted(maps.Keys(f.StoredAfter)) {
 		p.print("%d signals were stored once although no request with them was answered 202; their first "+
 			"request ended with: %s.\n",

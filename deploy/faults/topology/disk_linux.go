@@ -14,7 +14,7 @@ func (d *Disk) Fill() error {
 	if err := syscall.Statfs(d.Path, &s); err != nil {
 		return err
 	}
-	used := (int64(s.Blocks) - int64(s.Bfree)) * s.Bsize //nolint:gosec // a size
+	used := (int64(s.Blocks) - int64(s.Bfree)) * s.Bsize // a size
 	// The file system rejects a size below the used one, which may grow meanwhile.
 	for _, space := range []int64{64 << 10, 1 << 20, 8 << 20} {
 		err := d.resize(syscall.MS_REMOUNT, used+space)
