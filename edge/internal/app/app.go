@@ -29,7 +29,7 @@ import (
 	"storefront.internal/shared/tracing"
 )
 
-// warmTimeout bounds how long a start waits for Kafka.
+// warmTimeout bounds how long a start waits for Kafka and Redis.
 const warmTimeout = 3 * time.Second
 
 // The deadlines of a stop.
@@ -146,8 +146,8 @@ func (a *App) listen(ctx context.Context) error {
 	return nil
 }
 
-// warm connects the producers, so that the first requests do not wait for it. Without Kafka the edge starts
-// all the same.
+// warm connects the producers and the batchers, so that the first requests do not wait for it. Without Kafka
+// or Redis the edge starts all the same.
 func (a *App) warm(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, warmTimeout)
 	defer cancel()
@@ -159,6 +159,14 @@ func (a *App) warm(ctx context.Context) error {
 			}
 		})
 	}
+	for _, b := range []*redisbatch.Batcher{a.parts.claimBatcher, a.parts.itemBatcher} {
+		all.Go(func() {
+			if err := b.Warm(ctx); err != nil {
+				a.log.Warn("Redis does not answer yet", slog.Any("error", err))
+			}
+		})
+	}
+	all.Go(func() { a.backends.redis.Ping(ctx) }) // keys are read by the client itself
 	all.Wait()
 	return nil
 }

@@ -23,10 +23,13 @@ import (
 // maxCommands is the greatest number of commands in one round trip of several batches.
 const maxCommands = 2000
 
-// The breaker opens after openAfter failures in a row, for openFor.
+// The breaker opens after openAfter failures in a row, for openFor. Failures count only when nothing has
+// succeeded for patience: after a stall of this process or of its machine, round trips in flight fail
+// together, and refusing all requests would make the stall longer.
 const (
 	openAfter = 3
 	openFor   = 500 * time.Millisecond
+	patience  = time.Second
 )
 
 // ErrUnavailable says that Redis was out of reach a moment ago, and is not tried again yet.
@@ -47,15 +50,18 @@ type Batcher struct {
 	breaker   *breaker.Breaker
 	batches   sync.Pool
 
-	mu    sync.Mutex
-	taken int // slots
-	queue []*Batch
+	mu           sync.Mutex
+	taken        int // slots
+	queue        []*Batch
+	failingSince time.Time // zero after a success
 }
 
 // transport executes the batches' commands and fills in their replies before the deadline. After an error any
 // command may have run, and the replies mean nothing.
 type transport interface {
 	execute(deadline time.Time, batches []*Batch) error
+	// warm makes that many conns, so that the first round trips do not wait for them.
+	warm(ctx context.Context, conns int) error
 	close()
 }
 
@@ -78,6 +84,9 @@ func newBatcher(t transport, slots int, timeout time.Duration) *Batcher {
 // Close closes the idle conns, and the others when their round trips end. A closed Batcher still works.
 func (b *Batcher) Close() { b.transport.close() }
 
+// Warm makes a conn for each slot. Without it the first round trips do.
+func (b *Batcher) Warm(ctx context.Context) error { return b.transport.warm(ctx, b.slots) }
+
 // Get returns an empty Batch. Give it back by Put when its replies are read.
 func (b *Batcher) Get() *Batch { return b.batches.Get().(*Batch) }
 
@@ -98,7 +107,7 @@ func (b *Batcher) Do(ctx context.Context, batch *Batch) error {
 		return ErrUnavailable
 	}
 	if b.acquireSlot(batch) {
-		b.execute([]*Batch{batch})
+		b.execute(permit, []*Batch{batch})
 		return batch.err
 	}
 	leads, err := b.waitTurn(ctx, batch)
@@ -107,7 +116,7 @@ func (b *Batcher) Do(ctx context.Context, batch *Batch) error {
 		return err
 	}
 	if leads {
-		b.execute(b.takeQueue(batch))
+		b.execute(permit, b.takeQueue(batch))
 	}
 	return batch.err
 }
@@ -169,20 +178,38 @@ func (b *Batcher) takeQueue(leader *Batch) []*Batch {
 }
 
 // execute makes a round trip of the batches, the first of which is the caller's own, and releases the slot.
-func (b *Batcher) execute(batches []*Batch) {
+func (b *Batcher) execute(permit breaker.Permit, batches []*Batch) {
 	defer b.releaseSlot(batches)
 	for _, batch := range batches {
 		batch.err = errNotSent
 	}
 	err := b.transport.execute(time.Now().Add(b.timeout), batches)
-	if err == nil {
+	lasts := b.failing(err != nil)
+	switch {
+	case err == nil:
 		b.breaker.Success()
 		return
+	case lasts || permit.Probe():
+		b.breaker.Failure(0)
+	default:
+		permit.Release()
 	}
-	b.breaker.Failure(0)
 	for _, batch := range batches {
 		batch.err = err
 	}
+}
+
+// failing notes the outcome of a round trip, and reports whether nothing has succeeded for patience.
+func (b *Batcher) failing(failed bool) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case !failed:
+		b.failingSince = time.Time{}
+	case b.failingSince.IsZero():
+		b.failingSince = time.Now()
+	}
+	return failed && time.Since(b.failingSince) >= patience
 }
 
 // releaseSlot wakes the owners of the other batches, and passes the slot to the first in the queue.

@@ -76,6 +76,8 @@ func (noServer) execute(_ time.Time, batches []*Batch) error {
 	return nil
 }
 
+func (noServer) warm(context.Context, int) error { return nil }
+
 func (noServer) close() {}
 
 // waitQueued waits until n batches are in the queue.
@@ -144,6 +146,7 @@ func TestUnreachable(t *testing.T) {
 			t.Cleanup(func() { _ = client.Close() })
 			b := NewBatcher(client, 2, Timeout)
 			get := func() error { return do(t.Context(), b, []string{"get", "x"}) }
+			b.failingSince = time.Now().Add(-patience)
 			for range openAfter {
 				start := time.Now()
 				if err := get(); err == nil || errors.Is(err, ErrUnavailable) {
@@ -156,6 +159,7 @@ func TestUnreachable(t *testing.T) {
 			if err := get(); !errors.Is(err, ErrUnavailable) {
 				t.Errorf("after %d failures: %v", openAfter, err)
 			}
+			b.Close()
 		})
 	}
 }
@@ -215,20 +219,51 @@ func (f *failing) execute(time.Time, []*Batch) error {
 	return nil
 }
 
+func (*failing) warm(context.Context, int) error { return nil }
+
 func (*failing) close() {}
 
-// TestBreaker: after three failures nothing is tried for a while, then one batch is.
+// expecter returns a function that executes a batch, which must end with an error.
+func expecter(t *testing.T, b *Batcher) func(want error) {
+	return func(want error) {
+		t.Helper()
+		if err := do(t.Context(), b, []string{"get", "x"}); !errors.Is(err, want) {
+			t.Errorf("got %v, want %v", err, want)
+		}
+	}
+}
+
+// TestStall: round trips that all fail in a moment, as after a stall of the machine, do not open the breaker.
+func TestStall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &failing{down: true}
+		expect := expecter(t, newBatcher(f, 1, time.Second))
+		for range 10 {
+			expect(errProtocol)
+			time.Sleep(patience / 20)
+		}
+		f.down = false
+		expect(errNotSent) // it succeeds, and this transport leaves the batch as it is
+		time.Sleep(time.Hour)
+		f.down = true
+		for range openAfter { // the first failure after a rest begins to count anew
+			expect(errProtocol)
+		}
+		f.down = false
+		expect(errNotSent)
+	})
+}
+
+// TestBreaker: when nothing has succeeded for a second, nothing is tried for a while, then one batch is.
 func TestBreaker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &failing{down: true}
 		b := newBatcher(f, 1, time.Second)
-		expect := func(want error) {
-			t.Helper()
-			if err := do(t.Context(), b, []string{"get", "x"}); !errors.Is(err, want) {
-				t.Errorf("got %v, want %v", err, want)
-			}
-		}
+		expect := expecter(t, b)
+		expect(errProtocol)
+		time.Sleep(patience)
 		for range openAfter {
 			expect(errProtocol)
 		}

@@ -1,7 +1,9 @@
 package redisbatch
 
 import (
+	"context"
 	"crypto/tls"
+	"net"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -14,8 +16,12 @@ import (
 const Timeout = 250 * time.Millisecond
 
 // NewClient returns a client of a server, or of a cluster when there are several addresses. It connects on
-// first use.
+// first use. The timeout is that of a command; a dial that takes longer serves the next one.
 func NewClient(s settings.Redis, timeout time.Duration) goredis.UniversalClient {
+	var security *tls.Config
+	if s.RedisTLS {
+		security = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
 	opts := &goredis.UniversalOptions{
 		Addrs:                 s.RedisAddrs,
 		Username:              s.RedisUsername,
@@ -24,7 +30,8 @@ func NewClient(s settings.Redis, timeout time.Duration) goredis.UniversalClient 
 		MaxRetries:            1, // the server may have closed an idle conn
 		MinRetryBackoff:       time.Millisecond,
 		MaxRetryBackoff:       10 * time.Millisecond,
-		DialTimeout:           timeout,
+		Dialer:                newDialer(security).dial,
+		DialTimeout:           dialTimeout,
 		DialerRetries:         1,
 		ReadTimeout:           timeout,
 		WriteTimeout:          timeout,
@@ -35,8 +42,35 @@ func NewClient(s settings.Redis, timeout time.Duration) goredis.UniversalClient 
 			Mode: maintnotifications.ModeDisabled,
 		},
 	}
-	if s.RedisTLS {
-		opts.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	client := goredis.NewUniversalClient(opts)
+	client.AddHook(commandTimeout(timeout))
+	return client
+}
+
+// commandTimeout is a hook by which a command ends in time although it waits for a dial.
+type commandTimeout time.Duration
+
+// DialHook implements goredis.Hook.
+func (commandTimeout) DialHook(next goredis.DialHook) goredis.DialHook {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		return next(ctx, network, address)
 	}
-	return goredis.NewUniversalClient(opts)
+}
+
+// ProcessHook implements goredis.Hook.
+func (d commandTimeout) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
+	return func(ctx context.Context, cmd goredis.Cmder) error {
+		ctx, cancel := context.WithTimeout(ctx, time.Duration(d))
+		defer cancel()
+		return next(ctx, cmd)
+	}
+}
+
+// ProcessPipelineHook implements goredis.Hook.
+func (d commandTimeout) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []goredis.Cmder) error {
+		ctx, cancel := context.WithTimeout(ctx, time.Duration(d))
+		defer cancel()
+		return next(ctx, cmds)
+	}
 }

@@ -42,6 +42,9 @@ func (c *cluster) execute(deadline time.Time, batches []*Batch) error {
 	return nil
 }
 
+// warm implements transport: the client learns which servers there are. It makes conns to each by itself.
+func (c *cluster) warm(ctx context.Context, _ int) error { return c.client.Ping(ctx).Err() }
+
 // close implements transport: the client is its owner's.
 func (c *cluster) close() {}
 

@@ -3,17 +3,11 @@ package redisbatch
 import (
 	"bufio"
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
-
-	goredis "github.com/redis/go-redis/v9"
 )
 
 // conn is a connection to a single server, for one round trip at a time. After an error it is closed, as what
@@ -79,98 +73,4 @@ func hasRoleError(b *Batch) bool {
 		}
 	}
 	return false
-}
-
-// connPool is the transport to a single server. It dials as the client with these options does.
-type connPool struct {
-	opts *goredis.Options
-
-	mu     sync.Mutex
-	idle   []*conn
-	closed bool
-}
-
-// execute implements transport. The server may have closed an idle conn; then the round trip is tried once
-// more on a new conn, since every command can be sent twice.
-func (p *connPool) execute(deadline time.Time, batches []*Batch) error {
-	if c := p.get(); c != nil {
-		err := p.roundTrip(c, deadline, batches)
-		if err == nil || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, errProtocol) {
-			return err
-		}
-	}
-	c, err := p.dial(deadline)
-	if err != nil {
-		return err
-	}
-	return p.roundTrip(c, deadline, batches)
-}
-
-// roundTrip makes a round trip, and puts the conn back or closes it.
-func (p *connPool) roundTrip(c *conn, deadline time.Time, batches []*Batch) error {
-	err := c.roundTrip(deadline, batches)
-	p.put(c, err == nil)
-	return err
-}
-
-func (p *connPool) get() *conn {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := len(p.idle)
-	if n == 0 {
-		return nil
-	}
-	c := p.idle[n-1]
-	p.idle = p.idle[:n-1]
-	return c
-}
-
-func (p *connPool) put(c *conn, ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !ok || c.broken || p.closed {
-		_ = c.Close()
-		return
-	}
-	if cap(c.out) > 4*maxIdleBuffer {
-		c.out = nil
-	}
-	p.idle = append(p.idle, c)
-}
-
-func (p *connPool) dial(deadline time.Time) (*conn, error) {
-	ctx, cancel := context.WithDeadline(context.Background(), deadline)
-	defer cancel()
-	dialled, err := p.opts.Dialer(ctx, p.opts.Network, p.opts.Addr)
-	if err != nil {
-		return nil, fmt.Errorf("redis: dial: %w", err)
-	}
-	c := &conn{Conn: dialled, in: bufio.NewReaderSize(dialled, 16<<10)}
-	if p.opts.Password == "" {
-		return c, nil
-	}
-	auth := Batch{}
-	if p.opts.Username == "" {
-		auth.Add("auth", p.opts.Password)
-	} else {
-		auth.Add("auth", p.opts.Username, p.opts.Password)
-	}
-	if err = c.roundTrip(deadline, []*Batch{&auth}); err == nil {
-		err = auth.err
-	}
-	if err != nil {
-		_ = c.Close()
-		return nil, err
-	}
-	return c, nil
-}
-
-func (p *connPool) close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closed = true
-	for _, c := range p.idle {
-		_ = c.Close()
-	}
-	p.idle = nil
 }

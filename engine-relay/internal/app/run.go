@@ -118,6 +118,7 @@ func (a *App) readiness() {
 		}
 		return nil
 	})
+	a.admin.AddCheck("partitions", a.parts.upkeep.Check) // before it passes, there is no consumer
 	a.admin.AddCheck("consumer", a.parts.consumer.Ready)
 	a.admin.AddCheck("sink", a.parts.sink.Ready)
 }

@@ -5,8 +5,11 @@ package upkeep
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -56,6 +59,7 @@ type Upkeep struct {
 	failures             *prometheus.CounterVec
 	ready                chan struct{}
 	once                 sync.Once
+	lastFailure          atomic.Pointer[error] // of creating partitions
 }
 
 // New returns an Upkeep.
@@ -94,6 +98,19 @@ func New(c Config) *Upkeep {
 // Ready is closed once the coming days have partitions; nothing should be stored before.
 func (u *Upkeep) Ready() <-chan struct{} { return u.ready }
 
+// Check is an error with its cause until Ready is closed.
+func (u *Upkeep) Check(context.Context) error {
+	select {
+	case <-u.ready:
+		return nil
+	default:
+	}
+	if err := u.lastFailure.Load(); err != nil {
+		return fmt.Errorf("the partitions of the coming days are missing: %w", *err)
+	}
+	return errors.New("the partitions of the coming days are not created yet")
+}
+
 // Run maintains the tables until ctx ends.
 func (u *Upkeep) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
@@ -117,6 +134,7 @@ func (u *Upkeep) repeat(ctx context.Context, interval time.Duration, task func(c
 func (u *Upkeep) partitions(ctx context.Context) bool {
 	ahead, err := u.Store.EnsurePartitions(ctx, u.DaysAhead)
 	if u.failed(ctx, "partitions", err) {
+		u.lastFailure.Store(&err)
 		return false
 	}
 	u.ahead.Set(float64(ahead))

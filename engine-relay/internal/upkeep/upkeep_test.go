@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -78,8 +79,14 @@ func TestPartitionsAreCreatedAtOnceAndHourly(t *testing.T) {
 			t.Error("ready before there are partitions")
 		default:
 		}
+		if err := u.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "away") {
+			t.Errorf("the check does not name the cause: %v", err)
+		}
 		time.Sleep(retryAfter)
 		<-u.Ready()
+		if err := u.Check(t.Context()); err != nil {
+			t.Error(err)
+		}
 		time.Sleep(2 * partitionsEvery)
 		synctest.Wait()
 		if d.ensured != 5 || len(d.before) != 0 {
