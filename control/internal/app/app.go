@@ -119,12 +119,12 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 		redis: client,
 		keys:  publisher,
 		stats: stats.New(stats.Config{
-			Store: store, Providers: providers.Names(), SilentAfter: cfg.SilentAfter, Logger: logger,
+			Store: store, Providers: providers.Names(), Limits: cfg.limits(), Logger: logger,
 		}, registry),
 		runner: jobs.NewRunner(jobs.Config{
 			Pool: pool, Keys: publisher, Items: items, Recomposer: catalog, Archive: archive,
 			Retention: cfg.retention(), Logger: logger, Holder: postgres.NewSwitch(pool, inserter),
-			Installs: connectors.installWork, Shops: connectors.shopWork, Metrics: metrics.jobs,
+			Installs: connectors.installWork, Shops: connectors.shopWork, Metrics: metrics.jobs, Workers: cfg.jobs(),
 		}),
 		tracing: tracer,
 		seals:   &sealCheck{store: store, sealer: sealer},

@@ -10,6 +10,7 @@ import (
 
 	"storefront.internal/control/internal/principal"
 	"storefront.internal/control/internal/seal"
+	"storefront.internal/control/internal/stats"
 	"storefront.internal/shared/settings"
 )
 
@@ -22,6 +23,7 @@ type Config struct {
 	settings.Redis
 	settings.Telemetry
 	Providers
+	Workers
 	Listen          string          `envconfig:"LISTEN" default:":8081" desc:"address of the internal surface"`
 	ErrorsBase      string          `envconfig:"ERRORS_BASE" required:"true" desc:"prefix of a problem's type: a URL that ends with /"`
 	Keyset          settings.Secret `envconfig:"KEYSET" desc:"Tink keyset in JSON that seals secrets at rest, made by control keyset new; this or the file is required. To rotate: control keyset add, then promote, then retire when storefront_control_sealed_secrets shows none under an older key; every process must have each keyset before the next step"`
@@ -44,6 +46,14 @@ const (
 )
 
 func (c *Config) retention() time.Duration { return time.Duration(c.ArchiveDays) * 24 * time.Hour }
+
+// lateCatchUps is after how many intervals without a catch-up a shop counts as late: one passes while a reload
+// takes its turn, and another one until a failed catch-up has been repeated.
+const lateCatchUps = 4
+
+func (c *Config) limits() stats.Limits {
+	return stats.Limits{Silent: c.SilentAfter, Late: lateCatchUps * c.CatchUpEvery}
+}
 
 // minPepper is the shortest pepper, in bytes.
 const minPepper = 32

@@ -25,8 +25,8 @@ type Providers struct {
 	WebhookBytes      int             `envconfig:"WEBHOOK_BYTES_PER_MINUTE" default:"33554432" desc:"bytes of webhooks that an endpoint may deliver to a process in a minute"`
 	TiendanubeAgent   string          `envconfig:"TIENDANUBE_USER_AGENT" default:"Storefront" desc:"User-Agent for Tiendanube, which requires the app's name and a contact"`
 	TiendanubeBearer  bool            `envconfig:"TIENDANUBE_BEARER" default:"false" desc:"send the credential to Tiendanube as Authorization: Bearer"`
-	CatchUpEvery      time.Duration   `envconfig:"CATCH_UP_EVERY" default:"10m" desc:"time between two catch-ups of a shop, which read updates whose webhooks were lost; 1s to 24h"`
-	ReloadEvery       time.Duration   `envconfig:"RELOAD_EVERY" default:"24h" desc:"greatest age of a shop's last bootstrap run before the next, which finds deletions whose webhooks were lost; 1m to 720h"`
+	CatchUpEvery      time.Duration   `envconfig:"CATCH_UP_EVERY" default:"10m" desc:"time between two catch-ups of a shop, which read updates whose webhooks were lost; each shop has its own place within it, so the catch-ups of all are spread over it; 1s to 24h"`
+	ReloadEvery       time.Duration   `envconfig:"RELOAD_EVERY" default:"24h" desc:"greatest age of a shop's last bootstrap run before the next, which finds deletions whose webhooks were lost; of some shops up to a fifth less, so that the runs of many shops spread; 1m to 720h"`
 	SilentAfter       time.Duration   `envconfig:"SILENT_AFTER" default:"24h" desc:"time without a webhook after which storefront_control_silent_shops counts a shop; 1m to 720h"`
 	ProviderURLs      []string        `envconfig:"PROVIDER_URLS" desc:"for the local stack and tests: provider=base URL with {store}, separated by commas"`
 	ProviderNetworks  []string        `envconfig:"PROVIDER_NETWORKS" desc:"for the local stack and tests: networks (CIDR) that may be called in plain http and by address; an error unless CONTROL_PRODUCTION is false"`

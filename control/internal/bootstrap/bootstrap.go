@@ -59,6 +59,16 @@ type Progress struct {
 	Deleted int64 `json:"deleted"`
 }
 
+// Urgency orders runs that wait for a worker.
+type Urgency int
+
+// The urgencies, the greatest first.
+const (
+	First     Urgency = iota // no run of the shop has completed, so it has no catalog yet
+	Requested                // somebody asked for the run, or the shop came back
+	Periodic                 // a reload
+)
+
 // Run is a bootstrap run.
 type Run struct {
 	ID           ident.RunID

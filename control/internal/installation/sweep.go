@@ -2,33 +2,17 @@ package installation
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"time"
 
 	"storefront.internal/control/internal/provider"
 	"storefront.internal/control/internal/shop"
 	"storefront.internal/shared/ident"
 )
 
-// SweepEvery is the time between two sweeps of a connection. Providers drop subscriptions after failed
-// deliveries; the catch-up finds what happened meanwhile.
-const SweepEvery = time.Hour
-
-// sweepBatch is how many connections are taken at a time.
-const sweepBatch = 50
-
-// DueShop is a connection whose subscriptions are due for a sweep.
-type DueShop struct {
-	ConnectionID ident.ConnectionID
-	Provider     string
-	AppID        string
-}
-
-// SweepStore hands out connections that are due. A connection is not due again before the interval has
-// passed.
+// SweepStore tells the app of installed shops.
 type SweepStore interface {
-	TakeDueShops(ctx context.Context, every time.Duration, most int) ([]DueShop, error)
+	// AppID returns not_found for a connection that is not installed.
+	AppID(ctx context.Context, c ident.ConnectionID) (string, error)
 }
 
 // Sweeper repairs the subscriptions of installed shops.
@@ -46,41 +30,27 @@ func NewSweeper(store SweepStore, shops *shop.Shops, webhooks *Subscriptions, me
 	return &Sweeper{store: store, shops: shops, subscriptions: webhooks, metrics: metrics, logger: logger}
 }
 
-// Sweep repairs every due connection, until none is due or the context ends. A failed one is due again after
-// the interval.
-func (s *Sweeper) Sweep(ctx context.Context) error {
-	for {
-		due, err := s.store.TakeDueShops(ctx, SweepEvery, sweepBatch)
-		if err != nil || len(due) == 0 {
-			return err
-		}
-		for _, w := range due {
-			s.reconcile(ctx, w)
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// reconcile sweeps one connection. It skips a shop that was closed meanwhile.
-func (s *Sweeper) reconcile(ctx context.Context, w DueShop) {
-	opened, err := s.shops.Open(ctx, w.ConnectionID)
-	if errors.Is(err, shop.ErrClosed) || errors.Is(err, shop.ErrDisabled) {
-		return
-	}
-	var done Repairs
-	if err == nil {
-		done, err = s.subscriptions.Reconcile(ctx, opened, w.AppID,
-			func(ctx context.Context) error { return ctx.Err() })
-	}
-	s.metrics.swept(w.Provider, done, err)
+// Check makes the subscriptions of a shop those that are wanted. What fails is counted and logged, and is
+// left to the next check. It returns shop.ErrClosed or shop.ErrDisabled for a shop that may not be called.
+func (s *Sweeper) Check(ctx context.Context, c ident.ConnectionID) error {
+	opened, err := s.shops.Open(ctx, c)
 	if err != nil {
-		s.logger.Warn("subscriptions of a shop could not be checked", "connection_id", string(w.ConnectionID),
-			"provider", w.Provider, "reason", string(provider.ReasonOf(err)))
-	} else if done != (Repairs{}) {
-		s.logger.Info("subscriptions of a shop were repaired", "connection_id", string(w.ConnectionID),
-			"provider", w.Provider,
-			"made", done.Created, "removed", done.Removed, "rekeyed", done.Rotated)
+		return err
 	}
+	app, err := s.store.AppID(ctx, c)
+	if err != nil {
+		return err
+	}
+	name := opened.Source.Provider
+	done, err := s.subscriptions.Reconcile(ctx, opened, app,
+		func(ctx context.Context) error { return ctx.Err() })
+	s.metrics.swept(name, done, err)
+	if err != nil {
+		s.logger.Warn("subscriptions of a shop could not be checked", "connection_id", string(c),
+			"provider", name, "reason", string(provider.ReasonOf(err)))
+	} else if done != (Repairs{}) {
+		s.logger.Info("subscriptions of a shop were repaired", "connection_id", string(c),
+			"provider", name, "made", done.Created, "removed", done.Removed, "rekeyed", done.Rotated)
+	}
+	return ctx.Err()
 }

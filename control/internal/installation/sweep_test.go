@@ -3,9 +3,11 @@ package installation_test
 import (
 	"log/slog"
 	"testing"
+	"time"
 
 	"storefront.internal/control/internal/installation"
 	"storefront.internal/control/internal/provider"
+	"storefront.internal/shared/ident"
 )
 
 func TestSweepMendsWhatTheProviderLostOrDoubled(t *testing.T) {
@@ -18,8 +20,15 @@ func TestSweepMendsWhatTheProviderLostOrDoubled(t *testing.T) {
 	sweeper := installation.NewSweeper(b.store, b.shops, b.hooks, b.metrics, slog.New(slog.DiscardHandler))
 	sweep := func() {
 		t.Helper()
-		if err := sweeper.Sweep(t.Context()); err != nil {
+		if err := b.store.RequestSubscriptionChecks(t.Context(), time.Hour); err != nil {
 			t.Fatal(err)
+		}
+		const take = `WITH taken AS (DELETE FROM control.river_job WHERE kind = 'subscription_check' RETURNING args)
+			SELECT coalesce(max(args ->> 'connection_id'), '') FROM taken`
+		if c := b.text(take); c != "" {
+			if err := sweeper.Check(t.Context(), ident.ConnectionID(c)); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	calls := b.stub.calls

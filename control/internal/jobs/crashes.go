@@ -118,7 +118,7 @@ func (g *crashGuard) hold(ctx context.Context, job *rivertype.JobRow) (ident.Con
 func callsShop(kind string) bool {
 	switch kind {
 	case refresh{}.Kind(), shopCheck{}.Kind(), bootstrapRun{}.Kind(), catchUp{}.Kind(),
-		installationSaga{}.Kind():
+		installationSaga{}.Kind(), subscriptionCheck{}.Kind():
 		return true
 	}
 	return false

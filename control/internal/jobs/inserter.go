@@ -12,6 +12,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
 
+	"storefront.internal/control/internal/bootstrap"
 	"storefront.internal/control/internal/installation"
 	"storefront.internal/control/internal/observation"
 	"storefront.internal/shared/catalog"
@@ -79,7 +80,26 @@ func (i *Inserter) EnqueueShopCheck(ctx context.Context, tx pgx.Tx, uninstalled 
 	shops ...ident.ConnectionID) error {
 	all := make([]river.JobArgs, 0, len(shops))
 	for _, c := range shops {
-		all = append(all, shopCheck{c, uninstalled})
+		all = append(all, shopCheck{ConnectionID: c, Uninstalled: uninstalled})
+	}
+	return i.insert(ctx, tx, all...)
+}
+
+// EnqueuePeriodicChecks enqueues the check of shops that are checked again and again.
+func (i *Inserter) EnqueuePeriodicChecks(ctx context.Context, tx pgx.Tx, shops ...ident.ConnectionID) error {
+	all := make([]river.JobArgs, 0, len(shops))
+	for _, c := range shops {
+		all = append(all, shopCheck{ConnectionID: c, Periodic: true})
+	}
+	return i.insert(ctx, tx, all...)
+}
+
+// EnqueueSubscriptionChecks enqueues the check of the subscriptions of shops.
+func (i *Inserter) EnqueueSubscriptionChecks(ctx context.Context, tx pgx.Tx,
+	shops ...ident.ConnectionID) error {
+	all := make([]river.JobArgs, 0, len(shops))
+	for _, c := range shops {
+		all = append(all, subscriptionCheck{c})
 	}
 	return i.insert(ctx, tx, all...)
 }
@@ -94,10 +114,11 @@ func (i *Inserter) EnqueueCatchUp(ctx context.Context, tx pgx.Tx, shops ...ident
 }
 
 // EnqueueBootstrap enqueues the work of bootstrap runs; a run that has its job gets no other.
-func (i *Inserter) EnqueueBootstrap(ctx context.Context, tx pgx.Tx, runs ...ident.RunID) error {
+func (i *Inserter) EnqueueBootstrap(ctx context.Context, tx pgx.Tx, u bootstrap.Urgency,
+	runs ...ident.RunID) error {
 	all := make([]river.JobArgs, 0, len(runs))
 	for _, id := range runs {
-		all = append(all, bootstrapRun{id})
+		all = append(all, bootstrapRun{id, u})
 	}
 	return i.insert(ctx, tx, all...)
 }

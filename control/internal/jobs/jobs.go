@@ -34,8 +34,9 @@ type Config struct {
 	Retention  time.Duration // of the archive; 0 keeps everything
 	Shops      *ShopWork     // nil: no job calls a provider's shop
 	Installs   *InstallWork  // nil: no job advances installations
-	Holder     Holder        // nil: a job that ends its process disables no connection
-	Metrics    *Metrics      // nil: jobs are not measured
+	Workers    Workers
+	Holder     Holder   // nil: a job that ends its process disables no connection
+	Metrics    *Metrics // nil: jobs are not measured
 	Logger     *slog.Logger
 }
 
@@ -79,7 +80,7 @@ func (r *Runner) start(ctx context.Context) (*river.Client[pgx.Tx], error) {
 		Schema:  Schema,
 		Logger:  quiet(r.cfg.Logger),
 		Workers: all,
-		Queues:  queues(),
+		Queues:  r.cfg.Workers.queues(),
 		PeriodicJobs: slices.Concat([]*river.PeriodicJob{every(upkeepEvery, archiveUpkeep{}, true)},
 			r.cfg.Shops.periodic(), r.cfg.Installs.periodic()),
 		Middleware:                  r.cfg.middleware(),

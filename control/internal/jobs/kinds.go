@@ -1,32 +1,55 @@
 package jobs
 
 import (
+	"cmp"
+
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 
+	"storefront.internal/control/internal/bootstrap"
 	"storefront.internal/shared/catalog"
 	"storefront.internal/shared/ident"
 )
 
 // The queues beside River's default one. Work that waits for providers, and bulk work of the catalog, must
-// not keep keys from being pushed.
+// not keep keys from being pushed, and work that comes back by itself must not keep a new shop waiting.
 const (
 	queuePush         = "catalog_push"
 	queueRecompose    = "catalog_recompose"
 	queueInstallation = "installation"
 	queueRefresh      = "entity_refresh"
-	queueBootstrap    = "shop_load"
+	queueFirstLoad    = "first_load"
+	queueLoad         = "shop_load" // also catch-ups that earlier releases enqueued
+	queueCatchUp      = "catch_up"
+	queueSubscription = "subscription_check"
+)
+
+// Workers is how many jobs of each kind of work for shops one process runs at a time. A zero means the
+// default.
+type Workers struct{ Installations, Refreshes, FirstLoads, Loads, CatchUps, SubscriptionChecks int }
+
+// The defaults of Workers.
+const (
+	DefaultInstallations      = 8
+	DefaultRefreshes          = 16
+	DefaultFirstLoads         = 4
+	DefaultLoads              = 4
+	DefaultCatchUps           = 8
+	DefaultSubscriptionChecks = 4
 )
 
 // queues returns how many jobs of each queue one process runs at a time.
-func queues() map[string]river.QueueConfig {
+func (w Workers) queues() map[string]river.QueueConfig {
 	return map[string]river.QueueConfig{
 		river.QueueDefault: {MaxWorkers: 8},
 		queuePush:          {MaxWorkers: 4},
 		queueRecompose:     {MaxWorkers: 2},
-		queueInstallation:  {MaxWorkers: 8},
-		queueRefresh:       {MaxWorkers: 16},
-		queueBootstrap:     {MaxWorkers: 4},
+		queueInstallation:  {MaxWorkers: cmp.Or(w.Installations, DefaultInstallations)},
+		queueRefresh:       {MaxWorkers: cmp.Or(w.Refreshes, DefaultRefreshes)},
+		queueFirstLoad:     {MaxWorkers: cmp.Or(w.FirstLoads, DefaultFirstLoads)},
+		queueLoad:          {MaxWorkers: cmp.Or(w.Loads, DefaultLoads)},
+		queueCatchUp:       {MaxWorkers: cmp.Or(w.CatchUps, DefaultCatchUps)},
+		queueSubscription:  {MaxWorkers: cmp.Or(w.SubscriptionChecks, DefaultSubscriptionChecks)},
 	}
 }
 
@@ -36,6 +59,15 @@ func onePerArgs() river.UniqueOpts {
 		rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRunning,
 		rivertype.JobStateRetryable, rivertype.JobStateScheduled,
 	}}
+}
+
+// onePerQueue is onePerArgs within a queue. It is for kinds whose jobs earlier releases put into another
+// queue and look for there: after a return to such a release, a job that nobody fetches must not keep it from
+// enqueuing its own.
+func onePerQueue() river.UniqueOpts {
+	opts := onePerArgs()
+	opts.ByQueue = true
+	return opts
 }
 
 // keyPush copies the changes of keys to Redis. Only the previous release enqueues it; the next one removes
@@ -83,26 +115,45 @@ func (refresh) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{MaxAttempts: retryForever, Queue: queueRefresh, UniqueOpts: onePerArgs()}
 }
 
-// shopCheck asks a provider whether a shop may be called. It is not unique: one that runs may have asked too
-// early.
+// shopCheck asks a provider whether a shop may be called. Only a periodic one is unique: one that runs may
+// have asked too early, and only the periodic one comes again.
 type shopCheck struct {
 	ConnectionID ident.ConnectionID `json:"connection_id"`
 	Uninstalled  bool               `json:"uninstalled"` // a webhook said so
+	Periodic     bool               `json:"periodic,omitempty"`
 }
 
 func (shopCheck) Kind() string { return "shop_check" }
-func (shopCheck) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{MaxAttempts: retryForever, Queue: queueRefresh}
+func (c shopCheck) InsertOpts() river.InsertOpts {
+	opts := river.InsertOpts{MaxAttempts: retryForever, Queue: queueRefresh}
+	if c.Periodic {
+		opts.Priority, opts.UniqueOpts = lastPriority, onePerArgs()
+	}
+	return opts
 }
+
+// lastPriority is River's lowest priority.
+const lastPriority = 4
 
 // bootstrapRun works a bootstrap run for one slice of time, and snoozes until the run has ended.
 type bootstrapRun struct {
-	RunID ident.RunID `json:"bootstrap_run_id"`
+	RunID   ident.RunID       `json:"bootstrap_run_id"`
+	Urgency bootstrap.Urgency `json:"-"`
 }
 
 func (bootstrapRun) Kind() string { return "bootstrap_load" }
-func (bootstrapRun) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{MaxAttempts: retryForever, Queue: queueBootstrap, UniqueOpts: onePerArgs()}
+
+// InsertOpts gives first loads their own workers. Of the others, a run that somebody asked for goes first.
+func (r bootstrapRun) InsertOpts() river.InsertOpts {
+	opts := river.InsertOpts{MaxAttempts: retryForever, Queue: queueLoad, UniqueOpts: onePerQueue()}
+	switch r.Urgency {
+	case bootstrap.First:
+		opts.Queue = queueFirstLoad
+	case bootstrap.Requested:
+	case bootstrap.Periodic:
+		opts.Priority = lastPriority
+	}
+	return opts
 }
 
 // catchUp reads what was updated in a shop. What a running one misses is read by the next periodic one.
@@ -112,7 +163,18 @@ type catchUp struct {
 
 func (catchUp) Kind() string { return "catch_up" }
 func (catchUp) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{MaxAttempts: 5, Queue: queueBootstrap, UniqueOpts: onePerArgs()}
+	return river.InsertOpts{MaxAttempts: 5, Queue: queueCatchUp, UniqueOpts: onePerQueue()}
+}
+
+// subscriptionCheck repairs the subscriptions of a shop. One that failed is not tried again; the next
+// periodic one comes. Its attempts are for a process that dies.
+type subscriptionCheck struct {
+	ConnectionID ident.ConnectionID `json:"connection_id"`
+}
+
+func (subscriptionCheck) Kind() string { return "subscription_check" }
+func (subscriptionCheck) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{MaxAttempts: 5, Queue: queueSubscription, UniqueOpts: onePerArgs()}
 }
 
 // privacyRequest executes a request about personal data.
@@ -180,7 +242,8 @@ func periodicOpts(queue string) river.InsertOpts {
 func kinds() []string {
 	all := []river.JobArgs{keyPush{}, itemPush{}, recompose{}, refresh{}, shopCheck{}, bootstrapRun{},
 		catchUp{}, privacyRequest{}, installationSaga{}, archiveUpkeep{}, requeueCatchUps{},
-		requeueBootstraps{}, requeueInstallations{}, subscriptionSweep{}, secretReseal{}, markedSweep{}}
+		requeueBootstraps{}, requeueInstallations{}, subscriptionSweep{}, subscriptionCheck{},
+		secretReseal{}, markedSweep{}}
 	names := make([]string, len(all))
 	for i, args := range all {
 		names[i] = args.Kind()

@@ -13,6 +13,7 @@ import (
 // Metrics measures jobs.
 type Metrics struct {
 	seconds *prometheus.HistogramVec
+	waits   *prometheus.HistogramVec
 	panics  prometheus.Counter
 	parked  *prometheus.CounterVec
 }
@@ -28,6 +29,13 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 				5, 10, 30, 60, 240},
 			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
 		}, []string{"kind", "outcome"}),
+		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "storefront_control_job_wait_seconds",
+			Help: "Time from when a job was due to when a worker began it, by queue. Of first_load: how " +
+				"long new shops wait for their load.",
+			Buckets:                     []float64{.1, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200},
+			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
+		}, []string{"queue"}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "storefront_control_job_panics_total",
 			Help: "Panics of jobs; each job is tried again. Every panic is a defect.",
@@ -41,7 +49,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	for _, kind := range kinds() {
 		m.parked.WithLabelValues(kind)
 	}
-	r.MustRegister(m.seconds, m.panics, m.parked)
+	r.MustRegister(m.seconds, m.waits, m.panics, m.parked)
 	return m
 }
 
@@ -62,6 +70,10 @@ type measure struct {
 // Work implements rivertype.WorkerMiddleware. A panic goes on to River, which counts it as a failure.
 func (m *measure) Work(ctx context.Context, job *rivertype.JobRow, work func(context.Context) error) error {
 	begun, result := time.Now(), "panicked"
+	if job.AttemptedAt != nil { // both times are PostgreSQL's
+		waited := max(job.AttemptedAt.Sub(job.ScheduledAt), 0)
+		m.metrics.waits.WithLabelValues(job.Queue).Observe(waited.Seconds())
+	}
 	defer func() {
 		m.metrics.seconds.WithLabelValues(job.Kind, result).Observe(time.Since(begun).Seconds())
 		if result == "panicked" {

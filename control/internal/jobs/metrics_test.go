@@ -42,3 +42,37 @@ func TestEveryOutcomeOfAJobIsCounted(t *testing.T) {
 		t.Errorf("%v panics, want 1", n)
 	}
 }
+
+func TestTheWaitOfAJobIsMeasured(t *testing.T) {
+	t.Parallel()
+	r := prometheus.NewRegistry()
+	m := &measure{metrics: NewMetrics(r)}
+	due := time.Now()
+	begun := due.Add(7 * time.Second)
+	job := &rivertype.JobRow{Kind: "k", Queue: queueFirstLoad, ScheduledAt: due, AttemptedAt: &begun}
+	if err := m.Work(t.Context(), job, func(context.Context) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "storefront_control_job_wait_seconds" {
+			h := f.GetMetric()[0].GetHistogram()
+			if h.GetSampleCount() != 1 || h.GetSampleSum() != 7 {
+				t.Errorf("%d waits, %v s", h.GetSampleCount(), h.GetSampleSum())
+			}
+			return
+		}
+	}
+	t.Error("no wait is measured")
+}
+
+func TestSettingsOfWorkers(t *testing.T) {
+	t.Parallel()
+	queues := Workers{CatchUps: 3}.queues()
+	if queues[queueCatchUp].MaxWorkers != 3 || queues[queueFirstLoad].MaxWorkers != DefaultFirstLoads {
+		t.Errorf("%+v", queues)
+	}
+}

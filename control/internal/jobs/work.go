@@ -40,9 +40,9 @@ type (
 	BootstrapScheduler interface {
 		// RequeueRuns gives each unfinished run that has no job one.
 		RequeueRuns(ctx context.Context) error
-		// RequestCatchUps enqueues the catch-up of every shop, or a run where the last one is older than
-		// reload.
-		RequestCatchUps(ctx context.Context, reload time.Duration) error
+		// RequestCatchUps enqueues the catch-up of every shop that is due, or a run where the last one is
+		// older than reload. A shop is due once in every.
+		RequestCatchUps(ctx context.Context, every, reload time.Duration) error
 	}
 
 	// MarkedSweeper gives entities that were marked a while ago, and were not fetched, a job.
@@ -50,9 +50,13 @@ type (
 		RequeueMarked(ctx context.Context) error
 	}
 
-	// SagaScheduler gives each unfinished installation that has no job one.
+	// SagaScheduler enqueues work for installations.
 	SagaScheduler interface {
+		// RequeueInstallations gives each unfinished installation that has no job one.
 		RequeueInstallations(ctx context.Context) error
+		// RequestSubscriptionChecks enqueues the check of the subscriptions of every shop that is due. A
+		// shop is due once in every.
+		RequestSubscriptionChecks(ctx context.Context, every time.Duration) error
 	}
 )
 
@@ -66,13 +70,19 @@ const (
 )
 
 // How often periodic jobs run. Requeueing finds work without a job: after an update, or when an operator
-// deleted the job.
+// deleted the job. Shops that are due are looked for much more often than each of them is due, so that their
+// jobs come spread over time.
 const (
 	upkeepEvery  = time.Hour
 	requeueEvery = 5 * time.Minute
-	sweepEvery   = 5 * time.Minute
+	dueEvery     = 10 * time.Second
+	sweepEvery   = time.Minute
 	resealEvery  = 10 * time.Minute
 )
+
+// subscriptionsEvery is the time between two checks of the subscriptions of a shop. Providers drop them after
+// failed deliveries; the catch-up finds what happened meanwhile.
+const subscriptionsEvery = time.Hour
 
 // InstallWork is what installations and sealed secrets need.
 type InstallWork struct {
@@ -95,12 +105,14 @@ func (w *InstallWork) addWorkers(all *river.Workers) error {
 			}
 			return toRiverResult(snooze, err)
 		}),
-		addWorker(all, 0, func(ctx context.Context, _ requeueInstallations) error {
+		addWorker(all, longTimeout, func(ctx context.Context, _ requeueInstallations) error {
 			return w.Scheduler.RequeueInstallations(ctx)
 		}),
-		addWorker(all, longTimeout, func(ctx context.Context,
-			_ subscriptionSweep) error {
-			return w.Sweeper.Sweep(ctx)
+		addWorker(all, longTimeout, func(ctx context.Context, _ subscriptionSweep) error {
+			return w.Scheduler.RequestSubscriptionChecks(ctx, subscriptionsEvery)
+		}),
+		addWorker(all, longTimeout, func(ctx context.Context, a subscriptionCheck) error {
+			return toRiverResult(0, w.Sweeper.Check(ctx, a.ConnectionID))
 		}),
 		addWorker(all, longTimeout, func(ctx context.Context,
 			_ secretReseal) error {
@@ -167,12 +179,11 @@ func (w *ShopWork) addWorkers(all *river.Workers) error {
 			a privacyRequest) error {
 			return w.Privacy.Execute(ctx, a.RequestID)
 		}),
-		addWorker(all, 0, func(ctx context.Context,
-			_ requeueBootstraps) error {
+		addWorker(all, longTimeout, func(ctx context.Context, _ requeueBootstraps) error {
 			return w.Scheduler.RequeueRuns(ctx)
 		}),
-		addWorker(all, 0, func(ctx context.Context, _ requeueCatchUps) error {
-			return w.Scheduler.RequestCatchUps(ctx, w.ReloadEvery)
+		addWorker(all, longTimeout, func(ctx context.Context, _ requeueCatchUps) error {
+			return w.Scheduler.RequestCatchUps(ctx, w.CatchUpEvery, w.ReloadEvery)
 		}),
 		addWorker(all, longTimeout, func(ctx context.Context, _ markedSweep) error {
 			return w.Marked.RequeueMarked(ctx)
@@ -186,7 +197,7 @@ func (w *ShopWork) periodic() []*river.PeriodicJob {
 	}
 	return []*river.PeriodicJob{every(requeueEvery, requeueBootstraps{}, true),
 		every(requeueEvery, markedSweep{}, true),
-		every(w.CatchUpEvery, requeueCatchUps{}, false)}
+		every(min(w.CatchUpEvery, dueEvery), requeueCatchUps{}, false)}
 }
 
 func every(interval time.Duration, args river.JobArgs, onStart bool) *river.PeriodicJob {

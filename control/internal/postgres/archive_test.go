@@ -33,12 +33,12 @@ func TestTheArchivesDays(t *testing.T) {
 		got.ExternalID != "c" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if f, err := s.store.Figures(t.Context(), time.Hour); err != nil || f.DefaultRows != 2 ||
+	if f, err := s.store.Figures(t.Context(), anHour()); err != nil || f.DefaultRows != 2 ||
 		f.Quarantined != 1 || f.PushLag != 0 {
 		t.Errorf("figures %+v, %v", f, err)
 	}
 	s.one(observation.Accepted, product("p", 1, "t"))
-	if f, err := s.store.Figures(t.Context(), time.Hour); err != nil || f.PushLag <= 0 {
+	if f, err := s.store.Figures(t.Context(), anHour()); err != nil || f.PushLag <= 0 {
 		t.Errorf("a push waits: %+v, %v", f, err)
 	}
 	// Old days are dropped; the last thirty cannot be dropped.

@@ -36,6 +36,9 @@ SELECT bootstrap_run_id
 FROM control.bootstrap_runs
 WHERE connection_id = $1 AND state IN ('queued', 'running')`
 
+	hasCompletedRun = `
+SELECT EXISTS (SELECT FROM control.bootstrap_runs WHERE connection_id = $1 AND state = 'completed')`
+
 	insertRun = `
 INSERT INTO control.bootstrap_runs (bootstrap_run_id, command_id, connection_id, state, resources)
 VALUES ($1, $2, $3, 'queued', $4)`
@@ -65,7 +68,20 @@ func openRun(ctx context.Context, tx pgx.Tx, jobs Jobs, r bootstrap.Run) (runnin
 	if _, err := tx.Exec(ctx, insertRun, r.ID, r.CommandID, r.ConnectionID, resources); err != nil {
 		return "", err
 	}
-	return "", jobs.EnqueueBootstrap(ctx, tx, r.ID)
+	return "", enqueueRun(ctx, tx, jobs, r.ConnectionID, r.ID)
+}
+
+// enqueueRun enqueues a run that somebody waits for.
+func enqueueRun(ctx context.Context, tx pgx.Tx, jobs Jobs, c ident.ConnectionID, id ident.RunID) error {
+	var completed bool
+	if err := tx.QueryRow(ctx, hasCompletedRun, c).Scan(&completed); err != nil {
+		return err
+	}
+	urgency := bootstrap.First
+	if completed {
+		urgency = bootstrap.Requested
+	}
+	return jobs.EnqueueBootstrap(ctx, tx, urgency, id)
 }
 
 // storedProgress is the JSON of column resources.

@@ -22,13 +22,11 @@ func TestACatchUpFindsWhatNobodyTold(t *testing.T) {
 		t.Error("the catch-up is not noted")
 	}
 	for range 2 { // the first one finds that a load is due
-		if err := m.bootstraps.RequestCatchUps(t.Context(), day); err != nil {
-			t.Fatal(err)
-		}
+		m.requestCatchUps()
 	}
 	m.exec(`UPDATE control.connections SET state = 'suspended' WHERE connection_id = $1`, m.from.ConnectionID)
-	if err := m.bootstraps.RequestCatchUps(t.Context(), day); err != nil {
-		t.Fatal(err)
+	for range 2 { // a check that waits is not doubled
+		m.requestCatchUps()
 	}
 	if got := scan[string](m.shop,
 		`SELECT string_agg(kind, ' ' ORDER BY id) FROM control.river_job WHERE kind <> 'item_push'`); got != "bootstrap_load catch_up shop_check" {
@@ -85,13 +83,11 @@ func TestALoadThatFailedIsOpenedAgain(t *testing.T) {
 	}{
 		{`state = 'failed', created_at = now() - interval '59 minutes'`, 1},
 		{`state = 'failed', created_at = now() - interval '61 minutes'`, 2},
-		{`state = 'completed', created_at = now() - interval '23 hours'`, 2},
+		{`state = 'completed', created_at = now() - interval '19 hours'`, 2},
 		{`state = 'completed', created_at = now() - interval '25 hours'`, 3},
 	} {
 		m.exec(`UPDATE control.bootstrap_runs SET ` + step.set)
-		if err := m.bootstraps.RequestCatchUps(t.Context(), day); err != nil {
-			t.Fatal(err)
-		}
+		m.requestCatchUps()
 		if n := scan[int](m.shop, `SELECT count(*) FROM control.bootstrap_runs`); n != step.runs {
 			t.Errorf("%s: %d runs, want %d", step.set, n, step.runs)
 		}

@@ -194,7 +194,7 @@ func (o *office) staysRedacted(malformed provider.Fetched) {
 }
 
 func figuresOf(o *office) (stats.Figures, error) {
-	return postgres.New(o.pool, nil).Figures(o.t.Context(), time.Hour)
+	return postgres.New(o.pool, nil).Figures(o.t.Context(), anHour())
 }
 
 // endsDataRequest checks that a request stays open until an operator completes it.

@@ -3,7 +3,6 @@ package postgres_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"storefront.internal/control/internal/observation"
 	"storefront.internal/control/internal/provider"
@@ -14,7 +13,7 @@ import (
 // quarantined checks how many observations are in the quarantine, and how many the archive has.
 func (s *shop) quarantined(what string, want, archived int) {
 	s.t.Helper()
-	f, err := s.store.Figures(s.t.Context(), time.Hour)
+	f, err := s.store.Figures(s.t.Context(), anHour())
 	if n := scan[int](s, `SELECT count(*) FROM control.observations`); err != nil || f.Quarantined != want ||
 		n != archived {
 		s.t.Errorf("%s: %d in the quarantine, want %d; %d in the archive, want %d; %v", what, f.Quarantined,

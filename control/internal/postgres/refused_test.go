@@ -45,7 +45,7 @@ func TestARefusedCredentialIsShown(t *testing.T) {
 	refused := func(want bool) *time.Time {
 		t.Helper()
 		v := m.view()
-		f, err := m.store.Figures(t.Context(), time.Hour)
+		f, err := m.store.Figures(t.Context(), anHour())
 		if err != nil || (f.Refused == 1) != want {
 			t.Errorf("%d refused, %v", f.Refused, err)
 		}

@@ -8,7 +8,6 @@ import (
 
 	"storefront.internal/control/internal/installation"
 	"storefront.internal/shared/ident"
-	"storefront.internal/shared/pg"
 )
 
 // A second of tolerance: River may run a snoozed job slightly early.
@@ -70,19 +69,22 @@ const selectUnfinishedSagas = `
 SELECT i.installation_id, i.epoch
 FROM control.installations i
 JOIN control.connections c ON c.connection_id = i.connection_id
-WHERE i.state <> 'completed' AND c.disabled_at IS NULL`
+WHERE i.state <> 'completed' AND c.disabled_at IS NULL AND i.installation_id > $1
+ORDER BY i.installation_id
+LIMIT $2`
 
 // RequeueInstallations gives each saga that is not completed its job, if it has none.
 func (s *Installations) RequeueInstallations(ctx context.Context) error {
-	err := pg.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		rows, _ := tx.Query(ctx, selectUnfinishedSagas)
+	var last ident.InstallationID
+	return inPages(ctx, s.pool, "requeue installations", func(tx pgx.Tx) (int, error) {
+		rows, _ := tx.Query(ctx, selectUnfinishedSagas, last, periodicPage)
 		sagas, err := pgx.CollectRows(rows, pgx.RowToStructByPos[installation.Ref])
-		if err != nil {
-			return err
+		if err != nil || len(sagas) == 0 {
+			return 0, err
 		}
-		return s.jobs.EnqueueInstallations(ctx, tx, sagas...)
+		last = sagas[len(sagas)-1].ID
+		return len(sagas), s.jobs.EnqueueInstallations(ctx, tx, sagas...)
 	})
-	return Translate("requeue installations", err)
 }
 
 // A failed installation gets another attempt at once when the connection is wanted again.

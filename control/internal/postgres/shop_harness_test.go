@@ -169,16 +169,17 @@ const theEndpoint = "whe_1"
 // database.
 type market struct {
 	*shop
-	platform *scripted
-	from     observation.Source
-	hooks    *webhook.Service
-	loads    *bootstrap.Service
-	loader   *bootstrap.Runner
-	opener   *shops.Shops
-	checker  *shops.Checker
-	ingest   *ingest.Service
-	privacy  *privacy.Service
-	endpoint ident.EndpointID
+	platform      *scripted
+	from          observation.Source
+	hooks         *webhook.Service
+	loads         *bootstrap.Service
+	installations *postgres.Installations
+	loader        *bootstrap.Runner
+	opener        *shops.Shops
+	checker       *shops.Checker
+	ingest        *ingest.Service
+	privacy       *privacy.Service
+	endpoint      ident.EndpointID
 }
 
 func newMarket(t testing.TB) *market {
@@ -219,6 +220,7 @@ func newMarket(t testing.TB) *market {
 	store, metrics := postgres.NewShops(pool, inserter), ingest.NewMetrics(prometheus.NewRegistry())
 	m.opener = shops.New(store, registry, sealer)
 	m.checker = shops.NewChecker(m.opener, store)
+	m.installations = postgres.NewInstallations(pool, inserter)
 	m.ingest = ingest.New(m.catalog, m.opener, metrics, time.Now)
 	m.loads = bootstrap.New(m.bootstraps, time.Now)
 	m.loader = bootstrap.NewRunner(m.bootstraps, m.opener, metrics, time.Now)

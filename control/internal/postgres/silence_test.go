@@ -26,7 +26,8 @@ func TestSilenceIsMeasured(t *testing.T) {
 	}
 	gatherer := prometheus.NewRegistry()
 	collector := stats.New(stats.Config{
-		Store: m.store, Providers: registry.Names(), SilentAfter: 24 * time.Hour,
+		Store: m.store, Providers: registry.Names(),
+		Limits: stats.Limits{Silent: 24 * time.Hour, Late: time.Hour},
 		Logger: slog.New(slog.DiscardHandler),
 	}, gatherer)
 	look := func(what string, silent int) {

@@ -10,12 +10,13 @@ import (
 )
 
 // Figures implements stats.Store, in one snapshot.
-func (s *Store) Figures(ctx context.Context, silentAfter time.Duration) (f stats.Figures, err error) {
+func (s *Store) Figures(ctx context.Context, l stats.Limits) (f stats.Figures, err error) {
 	f = stats.Figures{
 		Installations: map[string]int{}, Bootstraps: map[string]int{}, Privacy: map[string]int{},
 		Disabled: map[string]int{},
 		Jobs:     map[stats.Job]int{},
 		Silence:  map[string]stats.Silence{},
+		Late:     map[string]int{},
 	}
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = pgx.BeginTxFunc(ctx, s.pool, snapshot, func(tx pgx.Tx) error {
@@ -24,10 +25,11 @@ func (s *Store) Figures(ctx context.Context, silentAfter time.Duration) (f stats
 		}
 		var provider string
 		var longest float64
-		var shops int
-		rows, _ := tx.Query(ctx, selectSilence, silentAfter)
-		if _, err := pgx.ForEachRow(rows, []any{&provider, &longest, &shops}, func() error {
-			f.Silence[provider] = stats.Silence{Longest: seconds(longest), Shops: shops}
+		var silent, late int
+		rows, _ := tx.Query(ctx, selectShopFigures, l.Silent, l.Late)
+		if _, err := pgx.ForEachRow(rows, []any{&provider, &longest, &silent, &late}, func() error {
+			f.Silence[provider] = stats.Silence{Longest: seconds(longest), Shops: silent}
+			f.Late[provider] = late
 			return nil
 		}); err != nil {
 			return err
@@ -88,9 +90,14 @@ SELECT coalesce((SELECT extract(epoch FROM now() - min(opened_at))::float8
         WHERE to_regclass(format('control.%s_p%s', parent,
             to_char((now() AT TIME ZONE 'UTC')::date + day, 'YYYYMMDD'))) IS NULL)`
 
-	selectSilence = `
+	// A shop is also late when its last run is as old as that. Runs are looked up for the others alone.
+	selectShopFigures = `
 SELECT i.provider, extract(epoch FROM max(now() - greatest(i.heard_at, i.opened_at)))::float8,
-    count(*) FILTER (WHERE greatest(i.heard_at, i.opened_at) < now() - $1::interval)
+    count(*) FILTER (WHERE greatest(i.heard_at, i.opened_at) < now() - $1::interval),
+    count(*) FILTER (WHERE greatest(i.caught_up_at, i.opened_at) < now() - $2::interval
+        AND c.disabled_at IS NULL AND NOT EXISTS (
+            SELECT FROM control.bootstrap_runs b
+            WHERE b.connection_id = i.connection_id AND b.created_at > now() - $2::interval))
 FROM control.installations i
 JOIN control.connections c ON c.connection_id = i.connection_id
 WHERE c.state = 'active' AND i.state = 'completed'

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"storefront.internal/control/internal/bootstrap"
 	"storefront.internal/control/internal/installation"
 	"storefront.internal/control/internal/observation"
 	"storefront.internal/shared/catalog"
@@ -26,8 +27,10 @@ type Jobs interface {
 	EnqueueRecompose(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, nodes []catalog.TaxonomyID) error
 	EnqueueRefresh(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, keys ...observation.Key) error
 	EnqueueShopCheck(ctx context.Context, tx pgx.Tx, uninstalled bool, shops ...ident.ConnectionID) error
+	EnqueuePeriodicChecks(ctx context.Context, tx pgx.Tx, shops ...ident.ConnectionID) error
+	EnqueueSubscriptionChecks(ctx context.Context, tx pgx.Tx, shops ...ident.ConnectionID) error
 	EnqueueCatchUp(ctx context.Context, tx pgx.Tx, shops ...ident.ConnectionID) error
-	EnqueueBootstrap(ctx context.Context, tx pgx.Tx, runs ...ident.RunID) error
+	EnqueueBootstrap(ctx context.Context, tx pgx.Tx, u bootstrap.Urgency, runs ...ident.RunID) error
 	EnqueuePrivacyRequest(ctx context.Context, tx pgx.Tx, id ident.WebhookEventID) error
 	// EnqueueInstallations gives sagas without a job one.
 	EnqueueInstallations(ctx context.Context, tx pgx.Tx, sagas ...installation.Ref) error

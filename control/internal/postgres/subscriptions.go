@@ -65,7 +65,8 @@ func (s *Installations) SetSecretFingerprint(ctx context.Context, c ident.Connec
 	return Translate("store fingerprint of subscriptions", err)
 }
 
-const takeDueShops = `
+// A shop is due for a check of its subscriptions once in each interval, from its place within it on.
+const takeUncheckedShops = `
 UPDATE control.installations i
 SET swept_at = now()
 FROM (
@@ -73,17 +74,34 @@ FROM (
     FROM control.installations s
     JOIN control.connections c ON c.connection_id = s.connection_id
     WHERE s.state = 'completed' AND c.state = 'active' AND c.disabled_at IS NULL
-        AND (s.swept_at IS NULL OR s.swept_at < now() - $1::interval)
+        AND (s.swept_at IS NULL OR s.swept_at < date_bin($1::interval, now(),
+            'epoch'::timestamptz + $1::interval * ` + placeInInterval + `))
     ORDER BY s.swept_at NULLS FIRST
     LIMIT $2
-    FOR UPDATE OF s SKIP LOCKED
+    FOR NO KEY UPDATE OF s SKIP LOCKED
 ) AS due
 WHERE i.installation_id = due.installation_id
-RETURNING i.connection_id, i.provider, i.provider_app_id`
+RETURNING i.connection_id`
 
-// TakeDueShops implements installation.SweepStore.
-func (s *Installations) TakeDueShops(ctx context.Context, every time.Duration,
-	most int) ([]installation.DueShop, error) {
-	return list(ctx, s.pool, "take due shops", pgx.RowToStructByPos[installation.DueShop],
-		takeDueShops, every, most)
+// RequestSubscriptionChecks enqueues the check of the subscriptions of every installed shop that is due.
+func (s *Installations) RequestSubscriptionChecks(ctx context.Context, every time.Duration) error {
+	return inPages(ctx, s.pool, "request subscription checks", func(tx pgx.Tx) (int, error) {
+		rows, _ := tx.Query(ctx, takeUncheckedShops, every, periodicPage)
+		due, err := pgx.CollectRows(rows, pgx.RowTo[ident.ConnectionID])
+		if err != nil {
+			return 0, err
+		}
+		return len(due), s.jobs.EnqueueSubscriptionChecks(ctx, tx, due...)
+	})
+}
+
+const selectAppID = `SELECT provider_app_id FROM control.installations WHERE connection_id = $1`
+
+// AppID implements installation.SweepStore.
+func (s *Installations) AppID(ctx context.Context, c ident.ConnectionID) (app string, err error) {
+	err = s.pool.QueryRow(ctx, selectAppID, c).Scan(&app)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", notFound("installation")
+	}
+	return app, Translate("read app of installation", err)
 }

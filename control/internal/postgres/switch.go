@@ -126,7 +126,7 @@ func (s *Switch) resume(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, sa
 	var run ident.RunID
 	err := tx.QueryRow(ctx, selectRunning, c).Scan(&run)
 	if err == nil {
-		err = s.jobs.EnqueueBootstrap(ctx, tx, run)
+		err = enqueueRun(ctx, tx, s.jobs, c, run)
 	}
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return err

@@ -60,14 +60,14 @@ func TestADisabledConnectionIsLeftAlone(t *testing.T) {
 	}
 	// Periodic work passes it over, and so does a job that was enqueued before.
 	m.exec(`UPDATE control.entities SET sweep_at = 'epoch'`)
-	m.exec(`UPDATE control.installations SET swept_at = NULL`)
+	m.exec(`UPDATE control.installations SET swept_at = NULL, catch_up_at = 'epoch'`)
 	run, err := m.loads.OpenRun(t.Context(), m.from.ConnectionID, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, work := range []func() error{
 		func() error { return m.catalog.RequeueMarked(t.Context()) },
-		func() error { return m.bootstraps.RequestCatchUps(t.Context(), day) },
+		func() error { return m.bootstraps.RequestCatchUps(t.Context(), time.Hour, day) },
 	} {
 		if err := work(); err != nil {
 			t.Error(err)

@@ -18,8 +18,13 @@ import (
 
 // Store reads the figures.
 type Store interface {
-	// Figures counts as silent the shops that have sent no webhook for longer than silentAfter.
-	Figures(ctx context.Context, silentAfter time.Duration) (Figures, error)
+	Figures(ctx context.Context, l Limits) (Figures, error)
+}
+
+// Limits say which shops the figures count.
+type Limits struct {
+	Silent time.Duration // without a webhook, until a shop counts as silent
+	Late   time.Duration // without a catch-up or a bootstrap run, until a shop counts as late
 }
 
 // Figures are one reading.
@@ -35,9 +40,10 @@ type Figures struct {
 	Jobs               map[Job]int    // unfinished and discarded ones
 	DaysAhead          int            // whole days ahead for which every table has its partition
 	Silence            map[string]Silence
-	Quarantined        int           // up to 10,000
-	DefaultRows        int           // rows in default partitions, up to 1,000 for each table
-	PushLag            time.Duration // age of the oldest unfinished push of items
+	Late               map[string]int // late shops, by provider
+	Quarantined        int            // up to 10,000
+	DefaultRows        int            // rows in default partitions, up to 1,000 for each table
+	PushLag            time.Duration  // age of the oldest unfinished push of items
 }
 
 // Job is a queue and a state of its jobs.
@@ -54,10 +60,10 @@ const interval = 15 * time.Second
 
 // Config is what a Collector is made of.
 type Config struct {
-	Store       Store
-	Providers   []string      // those whose silence is shown
-	SilentAfter time.Duration // without a webhook, until a shop counts as silent
-	Logger      *slog.Logger
+	Store     Store
+	Providers []string // those whose silent and late shops are shown
+	Limits    Limits
+	Logger    *slog.Logger
 }
 
 // Collector keeps the metrics up to date.
@@ -66,7 +72,7 @@ type Collector struct {
 
 	// Also the gauges without labels are vectors, so that they can be left out.
 	installations, oldestInstallation, bootstraps, stalestBootstrap, privacy, oldestPrivacy, jobs, partitions,
-	silence, silent, quarantine, defaultRows, pushLag, disabled, refused *prometheus.GaugeVec
+	silence, silent, late, quarantine, defaultRows, pushLag, disabled, refused *prometheus.GaugeVec
 	all []*prometheus.GaugeVec
 	up  prometheus.Gauge
 }
@@ -105,6 +111,10 @@ func New(cfg Config, r prometheus.Registerer) *Collector {
 		"Installed shops that have sent no webhook for longer than CONTROL_SILENT_AFTER, by "+
 			"provider. Many at once mean that the provider, or its way to deliver_webhook, is down.",
 		"provider")
+	c.late = vec("late_shops",
+		"Installed shops whose last catch-up or bootstrap run began longer ago than four times "+
+			"CONTROL_CATCH_UP_EVERY, by provider. Many mean that control does not keep up, or that the "+
+			"provider fails.", "provider")
 	c.quarantine = vec("quarantine_size", "Observations in the quarantine, up to 10,000.")
 	c.defaultRows = vec("default_partition_rows",
 		"Observations and webhook events in default partitions, up to 1,000 each. "+
@@ -131,7 +141,7 @@ func (c *Collector) Run(ctx context.Context) error {
 func (c *Collector) Collect(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, interval)
 	defer cancel()
-	f, err := c.cfg.Store.Figures(ctx, c.cfg.SilentAfter)
+	f, err := c.cfg.Store.Figures(ctx, c.cfg.Limits)
 	for _, v := range c.all {
 		v.Reset()
 	}
@@ -165,6 +175,7 @@ func (c *Collector) show(f *Figures) {
 	for _, name := range c.cfg.Providers {
 		c.silence.WithLabelValues(name).Set(f.Silence[name].Longest.Seconds())
 		c.silent.WithLabelValues(name).Set(float64(f.Silence[name].Shops))
+		c.late.WithLabelValues(name).Set(float64(f.Late[name]))
 	}
 	c.oldestInstallation.WithLabelValues().Set(f.OldestInstallation.Seconds())
 	c.stalestBootstrap.WithLabelValues().Set(f.StalestBootstrap.Seconds())

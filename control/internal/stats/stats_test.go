@@ -17,7 +17,7 @@ type store struct {
 	err     error
 }
 
-func (s *store) Figures(context.Context, time.Duration) (Figures, error) { return s.figures, s.err }
+func (s *store) Figures(context.Context, Limits) (Figures, error) { return s.figures, s.err }
 
 func TestCensusShowsWhatItReadsAndNothingElse(t *testing.T) {
 	t.Parallel()
