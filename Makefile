@@ -34,6 +34,10 @@ build: ## Build every binary into bin/
 run: build ## Start the local stack in the foreground (PORT_BASE=18080 moves its ports, BACKENDS=real wants a real Redis and Kafka)
 	@exec bin/local run
 
+.PHONY: sdk
+sdk: ## Build the browser SDK into edge/sdk/dist and print the sizes and integrity hashes of its files
+	@go run storefront.internal/deploy/web/buildsdk edge/sdk edge/sdk/dist
+
 .PHONY: test
 test: build ## Run every test on real PostgreSQL, Redis and Kafka (REQUIRE_REAL=1 fails without them)
 	go vet work

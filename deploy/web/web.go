@@ -1,4 +1,5 @@
-// Package web builds the browser SDK (edge/sdk) with esbuild as a library, so that it takes Go and nothing else.
+// Package web builds the browser SDK (edge/sdk) with esbuild as a library, so that it takes Go and nothing
+// else.
 package web
 
 import (
@@ -49,7 +50,8 @@ func bundle(entry, suffix string) ([]byte, error) {
 		TsconfigRaw: "{}",
 	})
 	if len(result.Errors) > 0 {
-		return nil, errors.New(strings.Join(api.FormatMessages(result.Errors, api.FormatMessagesOptions{}), ""))
+		messages := api.FormatMessages(result.Errors, api.FormatMessagesOptions{})
+		return nil, errors.New(strings.Join(messages, ""))
 	}
 	return result.OutputFiles[0].Contents, nil
 }

@@ -39,9 +39,6 @@ interface Entry {
 
 type Answer = [answer: Response, text: string];
 
-const HOUR = 36e5;
-const DAY = 24 * HOUR;
-
 // The order of worth, in which the service sheds load too: impression, click, dismiss, add_to_cart,
 // remove_from_cart, update_quantity, purchase.
 const worth = (type: SignalType) => 'icdarup'.indexOf(type[0]!);
@@ -76,10 +73,10 @@ export function storefront(o: Options): Storefront {
 
   // What led to the items and to the lines of orders: [what, Decision, when], the newest first.
   const list = (): [string, string, number][] =>
-    JSON.parse(local.get_('led') ?? '[]').filter((x: [string, string, number]) => Date.now() - x[2] < 30 * DAY);
+    JSON.parse(local.get_('led') ?? '[]').filter((x: [string, string, number]) => Date.now() - x[2] < 2592e6);
   const recall = (what: string) => list().find((x) => x[0] === what)?.[1];
   const remember = (what: string, decision: string) =>
-    local.set_('led', JSON.stringify([[what, decision, Date.now()], ...list().filter((x) => x[0] !== what)].slice(0, 99)));
+    mode !== 'off' && local.set_('led', JSON.stringify([[what, decision, Date.now()], ...list().filter((x) => x[0] !== what)].slice(0, 99)));
 
   const named = (store: Store, name: string, kind: string) => {
     const id = store.get_(name) ?? random(kind);
@@ -99,11 +96,9 @@ export function storefront(o: Options): Storefront {
   // acted. A served Decision corrects it when it is wrong by more than two seconds.
   let origin = performance.timeOrigin;
   const clock = () => {
-    const now = origin + performance.now();
-    const behind = +local.get_('clock')! - now;
-    if (!(behind > 0 && behind < DAY)) return now;
-    origin += behind;
-    return now + behind;
+    const behind = +local.get_('clock')! - origin - performance.now();
+    if (behind > 0 && behind < 864e5) origin += behind;
+    return origin + performance.now();
   };
 
   // --- What waits, and how it is sent ---
@@ -138,7 +133,7 @@ export function storefront(o: Options): Storefront {
   const finish = (e: Entry, status: Result['status'], reason?: string) => {
     local.remove_(e.name_);
     const r: Result = {
-      signalId: e.id_, type: e.type_, status, reason, attempts: attempts[e.name_] ?? 0, ms: Date.now() - e.minted_,
+      signalId: e.id_, type: e.type_, status, reason, attempts: attempts[e.name_]! | 0, ms: Date.now() - e.minted_,
     };
     if (status in counts) counts[status as 'accepted']++;
     else {
@@ -163,7 +158,7 @@ export function storefront(o: Options): Storefront {
       else if (owner !== tab) local.remove_(name); // the last sign of life
       return [];
     }).sort((a, b) => worth(b.type_) - worth(a.type_)).filter((e) => {
-      const old = now - e.minted_ > (e.type_ === 'purchase' ? 30 : 7) * DAY;
+      const old = now - e.minted_ > (e.type_ === 'purchase' ? 30 : 7) * 864e5;
       if (!old && room-- > 0 && (bytes -= e.json_.length) > 0 || flying.has(e.name_)) return true;
       finish(e, old ? 'expired' : 'evicted');
       return false;
@@ -172,7 +167,7 @@ export function storefront(o: Options): Storefront {
 
   const pause = () => {
     const left = +local.get_('pause')! - Date.now();
-    return left > 0 && left < 2 * HOUR ? left : 0; // a clock that was set back pauses nobody for long
+    return left > 0 && left < 72e5 ? left : 0; // a clock that was set back pauses nobody for long
   };
 
   // run sends what waits, as far as it may; the promise ends when no more can be sent now.
@@ -238,12 +233,12 @@ export function storefront(o: Options): Storefront {
       console.warn('storefront', status, text);
       changed();
     } else if (is(/400|413|422/)) {
-      most = +/batch":(\d+)/.exec(text)?.[1]! || batch.length >> 1 || 1;
+      most = +/batch":(\d+)/.exec(text)?.[1]! || batch.length + 1 >> 1;
       if (batch[1]) return;
       console.error('storefront', status, text);
-      finish(batch[0]!, 'malformed', '' + status);
+      finish(batch[0]!, 'malformed');
     } else if (is(/429|503/) && ms > 0) {
-      local.set_('pause', Date.now() + Math.min(ms, HOUR) * (1 + Math.random() / 4));
+      local.set_('pause', Date.now() + Math.min(ms, 36e5) * (1 + Math.random() / 4));
       changed();
     } else backOff();
   };
@@ -318,7 +313,7 @@ export function storefront(o: Options): Storefront {
 
   // call returns null for a 404 of a read.
   const call = async (url: string, body?: object, ms = 5e3, outer?: AbortSignal) => {
-    if (mode === 'off') throw Error('consent is off');
+    if (mode === 'off') throw Error('off');
     const [{ status }, text] = await ask(url, {
       method: body ? 'POST' : 'GET', body: body && JSON.stringify(body), headers: headers(),
     }, ms, outer);
@@ -354,7 +349,6 @@ export function storefront(o: Options): Storefront {
       local.remove_(tab + alive); // others may take over at once
     },
     pageshow: run,
-    resume: run,
     online: () => wait(0),
     offline: () => wait(30e3), // browsers are wrong about it
   };

@@ -1,2 +1,3 @@
 export { storefront } from './client';
+export { derive } from './ident';
 export type * from './types';

@@ -225,6 +225,7 @@ class Page {
 
   kill() {
     this.gone = true;
+    this.world.timers = this.world.timers.filter((t) => t.page !== this);
   }
 
   freeze() {

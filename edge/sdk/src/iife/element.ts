@@ -1,1 +1,4 @@
-export {};
+import { defineElement } from '../element';
+
+const all = globalThis as { Storefront?: object };
+all.Storefront = { ...all.Storefront, defineElement };
