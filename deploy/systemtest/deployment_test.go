@@ -92,9 +92,10 @@ func skipBacklog(t *testing.T, x *deployment) {
 	check(t, stack.SkipBacklog(ctx, x.Settings.KafkaBrokers, x.group))
 }
 
-func (x *deployment) startControl() {
+func (x *deployment) startControl(more ...string) {
 	x.t.Helper()
-	p, err := x.Control(x.nextName("control"), "CONTROL_REDIS_PREFIX="+x.name+":", "CONTROL_LOG_LEVEL=DEBUG")
+	p, err := x.Control(x.nextName("control"),
+		append([]string{"CONTROL_REDIS_PREFIX=" + x.name + ":", "CONTROL_LOG_LEVEL=DEBUG"}, more...)...)
 	check(x.t, err)
 	x.start(p)
 	x.api = x.Internal(p)
