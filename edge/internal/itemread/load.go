@@ -97,8 +97,10 @@ func (s *Service) wait(ctx context.Context, l *load, k Key, cached bool) answer 
 
 // serveStale answers with what memory holds past its time, or with the cause.
 func (s *Service) serveStale(k Key, cause error) answer {
-	if doc := s.memory.serveStale(k, s.clock()+int64(staleTTL)); doc != nil {
-		return answer{doc: doc, from: sourceStale}
+	now := s.clock()
+	if d := s.memory.serveStale(k, now+int64(staleTTL)); d.doc != nil {
+		s.cfg.Metrics.observeStale(now - d.fresh)
+		return answer{doc: d.doc, from: sourceStale}
 	}
 	return answer{err: errUnavailable(cause), from: sourceNone}
 }

@@ -24,7 +24,8 @@ type memory struct {
 type cachedDocument struct {
 	doc   *Document
 	until int64
-	stale bool // its time was prolonged because no store answered
+	stale bool  // its time was prolonged because no store answered
+	fresh int64 // the end of its time, without what it was prolonged by
 }
 
 type cachedExistence struct {
@@ -88,12 +89,12 @@ func (m *memory) put(k Key, v Version, verifiedAt, until int64) (*Document, bool
 	}
 	m.existence.Remove(k)
 	if d, ok := m.documents.Peek(k); ok && d.doc.Revision == v.Revision {
-		m.documents.Add(k, cachedDocument{doc: d.doc, until: until})
+		m.documents.Add(k, cachedDocument{doc: d.doc, until: until, fresh: until})
 		return d.doc, true
 	}
 	doc := NewDocument(k.Item, v)
 	m.documents.Remove(k)
-	m.documents.Add(k, cachedDocument{doc: doc, until: until})
+	m.documents.Add(k, cachedDocument{doc: doc, until: until, fresh: until})
 	for m.bytes += doc.size(); m.bytes > m.maxBytes; {
 		m.documents.RemoveOldest()
 	}
@@ -124,15 +125,15 @@ func (m *memory) putExists(k Key, exists bool, until int64) {
 }
 
 // serveStale returns the document whatever its time, and prolongs its time to until, so that readers wait for
-// stores that do not answer only once in a while. It returns nil when there is none.
-func (m *memory) serveStale(k Key, until int64) *Document {
+// stores that do not answer only once in a while. It returns no document when there is none.
+func (m *memory) serveStale(k Key, until int64) cachedDocument {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	d, ok := m.documents.Get(k)
 	if ok && d.until < until {
-		m.documents.Add(k, cachedDocument{doc: d.doc, until: until, stale: true})
+		m.documents.Add(k, cachedDocument{doc: d.doc, until: until, stale: true, fresh: d.fresh})
 	}
-	return d.doc
+	return d
 }
 
 // invalidate ends the time of what is older than the revision.
@@ -140,7 +141,7 @@ func (m *memory) invalidate(k Key, revision int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if d, ok := m.documents.Peek(k); ok && d.doc.Revision < revision {
-		m.documents.Add(k, cachedDocument{doc: d.doc})
+		m.documents.Add(k, cachedDocument{doc: d.doc, fresh: d.fresh})
 	}
 	if mark, _ := m.marks.Get(m.markID(k)); mark.revision < revision {
 		m.existence.Remove(k)

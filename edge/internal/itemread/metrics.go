@@ -1,6 +1,8 @@
 package itemread
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"storefront.internal/shared/fault"
@@ -34,6 +36,7 @@ type Metrics struct {
 	fillFailures prometheus.Counter
 	unknownOwner prometheus.Counter
 	unverified   prometheus.Counter
+	staleness    prometheus.Histogram
 }
 
 // NewMetrics registers the metrics.
@@ -62,6 +65,12 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		"Versions ignored because a newer one was answered before, by source. From postgres: PostgreSQL "+
 			"lost a version.",
 		sourceRedis, sourcePostgres)
+	m.staleness = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "storefront_edge_item_stale_seconds",
+		Help:    "Age past their time to live of items served without a store.",
+		Buckets: []float64{1, 10, 60, 300, 900, 3600, 4 * 3600, 24 * 3600},
+	})
+	r.MustRegister(m.staleness)
 	m.panics = counter("storefront_edge_item_panics_total",
 		"Look-ups of items that panicked; each failed. Every one is a defect.")
 	m.unavailable = counter("storefront_edge_item_unavailable_total",
@@ -77,6 +86,11 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	m.unknownOwner = counter("storefront_edge_item_unjudged_total",
 		"Recommended items served although no store could tell whether the connection has them.")
 	return m
+}
+
+// observeStale observes for how many nanoseconds the time of an item that is served has been over.
+func (m *Metrics) observeStale(d int64) {
+	m.staleness.Observe(max(0, time.Duration(d).Seconds()))
 }
 
 // observe counts the outcome of a load.

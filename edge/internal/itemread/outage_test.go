@@ -1,9 +1,12 @@
 package itemread
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 func TestOutages(t *testing.T) {
@@ -54,6 +57,24 @@ func TestHangingStore(t *testing.T) {
 		took(0)
 		time.Sleep(staleTTL)
 		took(staleWait)
+		const aged = `
+# HELP storefront_edge_item_stale_seconds Age past their time to live of items served without a store.
+# TYPE storefront_edge_item_stale_seconds histogram
+storefront_edge_item_stale_seconds_bucket{le="1"} 2
+storefront_edge_item_stale_seconds_bucket{le="10"} 3
+storefront_edge_item_stale_seconds_bucket{le="60"} 3
+storefront_edge_item_stale_seconds_bucket{le="300"} 3
+storefront_edge_item_stale_seconds_bucket{le="900"} 3
+storefront_edge_item_stale_seconds_bucket{le="3600"} 3
+storefront_edge_item_stale_seconds_bucket{le="14400"} 3
+storefront_edge_item_stale_seconds_bucket{le="86400"} 3
+storefront_edge_item_stale_seconds_bucket{le="+Inf"} 3
+storefront_edge_item_stale_seconds_sum 2.6
+storefront_edge_item_stale_seconds_count 3
+`
+		if err := testutil.CollectAndCompare(r.cfg.Metrics.staleness, strings.NewReader(aged)); err != nil {
+			t.Error(err)
+		}
 		time.Sleep(2 * staleTTL) // the load has timed out, and the next one is a probe
 		began := time.Now()
 		expect(t, r, Key{"con_1", "itm_2"}, -1)

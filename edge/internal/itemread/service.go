@@ -139,6 +139,7 @@ func (s *Service) Read(ctx context.Context, req Request) (*Document, error) {
 	switch {
 	case now < cached.until && cached.stale:
 		s.cfg.Metrics.served[sourceStale].Inc()
+		s.cfg.Metrics.observeStale(now - cached.fresh)
 		return cached.doc, nil
 	case now < cached.until:
 		s.cfg.Metrics.served[sourceMemory].Inc()
