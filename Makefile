@@ -64,13 +64,13 @@ test-web: build deploy/webtest/node_modules ## Test the browser SDK and the demo
 
 .PHONY: web-all
 web-all: build deploy/webtest/node_modules ## The same, and in Firefox and WebKitGTK (Debian: firefox-esr webkit2gtk-driver xvfb)
-	WEB_BROWSERS="chromium firefox webkit" WEB_VISITS=40 WEB_VISITS_WEBKIT=12 $(TEST) -tags web -count=1 -timeout 30m storefront.internal/deploy/webtest/...
+	WEB_BROWSERS="chromium firefox webkit" WEB_VISITS=40 WEB_VISITS_WEBKIT=12 WEB_VISITS_QUIET=60 $(TEST) -tags web -count=1 -timeout 30m storefront.internal/deploy/webtest/...
 
 .PHONY: web-campaign
 web-campaign: build ## Play thousands of visits under faults in three browsers (BROWSERS="chromium firefox" VISITS=n SEED=n SHOPPERS=4)
 	WEB_BROWSERS="$(or $(BROWSERS),chromium firefox webkit)" WEB_VISITS_CHROMIUM=$(or $(VISITS),3000) \
-	WEB_VISITS_FIREFOX=$(or $(VISITS),1000) WEB_VISITS_WEBKIT=$(or $(VISITS),300) WEB_SEED=$(SEED) WEB_SHOPPERS=$(or $(SHOPPERS),4) \
-		$(TEST) -tags web -count=1 -v -run 'TestCampaign|TestAKilledBrowser' -timeout 12h storefront.internal/deploy/webtest
+	WEB_VISITS_FIREFOX=$(or $(VISITS),1000) WEB_VISITS_WEBKIT=$(or $(VISITS),300) WEB_SEED=$(SEED) WEB_SHOPPERS=$(or $(SHOPPERS),4) WEB_VISITS_QUIET=200 WEB_KILLS=10 \
+		$(TEST) -tags web -count=1 -v -run 'TestCampaign|TestFewSignals|TestAKilledBrowser' -timeout 12h storefront.internal/deploy/webtest
 
 # The lock file has the checksum of each package and names no registry.
 deploy/webtest/node_modules: deploy/webtest/package-lock.json

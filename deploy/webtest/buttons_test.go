@@ -165,7 +165,9 @@ func (b *buttons) engineSilent(t *testing.T) {
 	p := awaitEven(t, before+1)
 	awaitPanel(t, "the engine is asked again", func(q panel) bool {
 		p = q
-		return slices.ContainsFunc(p.Rows, func(r trail.Row) bool { return r.Number > before && r.Exists > 0 })
+		return slices.ContainsFunc(p.Rows, func(r trail.Row) bool {
+			return r.Number > before && r.Exists > 0
+		})
 	})
 }
 

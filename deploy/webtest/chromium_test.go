@@ -125,8 +125,8 @@ func (v *visitor) click(selector string) {
 		return { X: r.x + r.width / 2, Y: r.y + r.height / 2 };
 	})()`, selector), &at))
 	for _, kind := range []string{"mousePressed", "mouseReleased"} {
-		check(v.t, v.Call(v.ctx, "Input.dispatchMouseEvent", map[string]any{"type": kind, "x": at.X, "y": at.Y,
-			"button": "left", "clickCount": 1}, nil))
+		check(v.t, v.Call(v.ctx, "Input.dispatchMouseEvent", map[string]any{"type": kind, "x": at.X,
+			"y": at.Y, "button": "left", "clickCount": 1}, nil))
 	}
 }
 
@@ -155,8 +155,8 @@ func (v *visitor) shoot(name string) {
 // axe runs axe-core and reports what is serious or critical.
 func (v *visitor) axe(name string) {
 	v.t.Helper()
-	source, err := os.ReadFile(filepath.Join(shared.project.Root, "deploy", "webtest", "node_modules", "axe-core",
-		"axe.min.js"))
+	source, err := os.ReadFile(filepath.Join(shared.project.Root, "deploy", "webtest", "node_modules",
+		"axe-core", "axe.min.js"))
 	if err != nil {
 		v.t.Fatalf("axe-core is missing, run `npm ci` in deploy/webtest: %v", err)
 	}

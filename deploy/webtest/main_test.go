@@ -150,8 +150,8 @@ func (s *service) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = demo.Run(ctx, connector.Config{BaseURL: s.api.BaseURL, ConnectionID: c.ConnectionID, Token: c.Token,
-		Log: func(string, ...any) {}}, filepath.Join(s.dir, "revisions.json"))
+	_, err = demo.Run(ctx, connector.Config{BaseURL: s.api.BaseURL, ConnectionID: c.ConnectionID,
+		Token: c.Token, Log: func(string, ...any) {}}, filepath.Join(s.dir, "revisions.json"))
 	if err != nil {
 		return err
 	}

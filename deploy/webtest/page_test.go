@@ -45,8 +45,9 @@ func TestAPurchaseCountsOnce(t *testing.T) {
 	got, err := shared.judge(t.Context(), h.of("purchase"), 30*time.Second)
 	check(t, err)
 	var stored int
-	check(t, shared.pool.QueryRow(t.Context(), "SELECT count(*) FROM relay.signals WHERE order_external_id = $1", order).
-		Scan(&stored))
+	row := shared.pool.QueryRow(t.Context(),
+		"SELECT count(*) FROM relay.signals WHERE order_external_id = $1", order)
+	check(t, row.Scan(&stored))
 	if len(got.Lost)+len(got.Doubled) > 0 || stored != 1 {
 		t.Errorf("%d purchases are stored, verdict %+v", stored, got)
 	}
@@ -62,7 +63,8 @@ func TestThePageIsKeptForGoingBack(t *testing.T) {
 	v.to(h.URL + "/away")
 	check(t, v.Evaluate(v.ctx, "void setTimeout(() => history.back())", nil))
 	v.await("window.restored === 1")
-	if got := v.eval("JSON.stringify(performance.getEntriesByType('navigation')[0].notRestoredReasons ?? null)"); got != "null" {
+	got := v.eval("JSON.stringify(performance.getEntriesByType('navigation')[0].notRestoredReasons ?? null)")
+	if got != "null" {
 		t.Errorf("notRestoredReasons %s", got)
 	}
 	v.eval("acts.impression().length + acts.click(1).length")
@@ -70,10 +72,10 @@ func TestThePageIsKeptForGoingBack(t *testing.T) {
 	if n := len(h.of("back")); n != 3 {
 		t.Errorf("%d signals were minted, want one impression and two clicks", n)
 	}
-	got, err := shared.judge(t.Context(), h.of("back"), 30*time.Second)
+	verdict, err := shared.judge(t.Context(), h.of("back"), 30*time.Second)
 	check(t, err)
-	if len(got.Lost)+len(got.Doubled) > 0 {
-		t.Errorf("verdict %+v", got)
+	if len(verdict.Lost)+len(verdict.Doubled) > 0 {
+		t.Errorf("verdict %+v", verdict)
 	}
 }
 
@@ -145,9 +147,7 @@ func TestConsent(t *testing.T) {
 		}
 	}
 	off := page("off", "off")
-	if err := off.Evaluate(t.Context(), "acts.adopt("+decisionJSON+"), decision.items[0].click()", nil); err != nil {
-		t.Error(err)
-	}
+	off.eval("acts.adopt(" + decisionJSON + "), decision.items[0].click()")
 	off.eval("sf.flush().then(() => 0)")
 	keys(off, "0")
 	if n := len(s.all()); n != 0 {
@@ -187,7 +187,8 @@ func TestIDsInBrowsers(t *testing.T) {
 			defer b.Kill()
 			f, err := b.Profile(t.Context())
 			check(t, err)
-			p, err := f.Open(t.Context(), newHarness(t).shopper("ids", "http://127.0.0.1:9", shared.shop, nil))
+			url := newHarness(t).shopper("ids", "http://127.0.0.1:9", shared.shop, nil)
+			p, err := f.Open(t.Context(), url)
 			check(t, err)
 			checked := 0
 			for _, x := range vectors {
@@ -224,8 +225,8 @@ func TestAKilledBrowser(t *testing.T) {
 	url := h.shopper("kill", dead, shared.shop, nil)
 	d, err := shared.shop.Recommend(t.Context(), nil)
 	check(t, err)
-	adopt := fmt.Sprintf("acts.adopt({decision_id: %q, served_at: new Date().toISOString(), items: [{position: 0, item_id: %q}]})",
-		d.ID, d.Items[0].ItemID)
+	adopt := fmt.Sprintf("acts.adopt({decision_id: %q, served_at: new Date().toISOString(), "+
+		"items: [{position: 0, item_id: %q}]})", d.ID, d.Items[0].ItemID)
 	minted := map[string]time.Time{}
 	var killed time.Time
 	lost, late := 0, 0
@@ -266,5 +267,6 @@ func TestAKilledBrowser(t *testing.T) {
 		}
 		check(t, b.Close())
 	}
-	t.Logf("kill -9 of the browser: %d of %d signals were lost, %d of them older than 6 s", lost, len(minted), late)
+	t.Logf("kill -9 of the browser: %d of %d signals were lost, %d of them older than 6 s", lost,
+		len(minted), late)
 }

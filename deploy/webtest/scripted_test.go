@@ -107,7 +107,8 @@ const decisionJSON = `{decision_id: 'dec_scripted', placement: 'home', served_at
 // Each row of the table of answers, in a real Chromium.
 func TestAnswers(t *testing.T) {
 	b, h := chromium(t), newHarness(t)
-	f := func(name string, signals int, first func(arrival, http.ResponseWriter), after func(*testing.T, *visitor, *scripted)) {
+	f := func(name string, signals int, first func(arrival, http.ResponseWriter),
+		after func(*testing.T, *visitor, *scripted)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScripted(t, func(n int, r arrival, w http.ResponseWriter) {
@@ -251,7 +252,7 @@ func TestFortyRefusalsLeaveRoomForKeepalive(t *testing.T) {
 		v.eval("sf.flush().then(() => 0)")
 	}
 	v.await("signals() === 0")
-	got := v.eval(fmt.Sprintf("fetch('%s/room', { method: 'POST', keepalive: true, body: 'x'.repeat(60000) })"+
+	got := v.eval(fmt.Sprintf("fetch('%s/room', {method: 'POST', keepalive: true, body: 'x'.repeat(60000)})"+
 		".then((r) => r.status, (e) => String(e))", s.URL))
 	if got != "200" {
 		t.Errorf("60,000 bytes with keepalive after %d refusals: %s", 40, got)

@@ -127,7 +127,8 @@ func (s *shopper) breakLink() {
 	case 2:
 		kind, err = "black hole", s.link.Stall()
 	case 3:
-		kind, err = "slow", s.link.Slow(time.Duration(s.random.IntN(800))*time.Millisecond, 100*time.Millisecond)
+		latency := time.Duration(s.random.IntN(800)) * time.Millisecond
+		kind, err = "slow", s.link.Slow(latency, 100*time.Millisecond)
 	default:
 		kind = "network off"
 		s.link.Cut()
@@ -175,6 +176,8 @@ func (s *shopper) leave(ctx context.Context, p browser.Page, do func(string) err
 	}
 }
 
+var errWaits = errors.New("signals still wait in the browser")
+
 // lastVisit opens the page once more on a sound way and waits until nothing waits in the browser.
 func (s *shopper) lastVisit(ctx context.Context) error {
 	if err := s.link.Heal(); err != nil {
@@ -196,7 +199,7 @@ func (s *shopper) lastVisit(ctx context.Context) error {
 			return nil
 		}
 		if err := pause(ctx, time.Second); err != nil {
-			return fmt.Errorf("%d signals still wait in the browser", left)
+			return fmt.Errorf("%w: %d", errWaits, left)
 		}
 	}
 }

@@ -73,8 +73,9 @@ func (s *Shop) Handler() http.Handler {
 // secure sets the headers of every answer. The policy allows the shop's own files and the edge: the SDK needs
 // nothing else.
 func (s *Shop) secure(next http.Handler) http.Handler {
-	policy := "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; " +
-		"base-uri 'none'; frame-ancestors 'none'; connect-src 'self' " + s.cfg.BrowserEdgeURL
+	policy := "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
+		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; " +
+		"connect-src 'self' " + s.cfg.BrowserEdgeURL
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", policy)
 		w.Header().Set("X-Content-Type-Options", "nosniff")

@@ -34,8 +34,8 @@ func TestFromProductToOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	tr := trail.New()
-	s, err := New(Config{Storefront: client.Storefront{BaseURL: edge.URL, ConnectionID: "con_a", Key: "spk_a"},
-		BrowserEdgeURL: edge.URL}, proxy.New(base, tr), tr)
+	storefront := client.Storefront{BaseURL: edge.URL, ConnectionID: "con_a", Key: "spk_a"}
+	s, err := New(Config{Storefront: storefront, BrowserEdgeURL: edge.URL}, proxy.New(base, tr), tr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,8 @@ func TestFromProductToOrder(t *testing.T) {
 		}
 		return res.Request.URL.Path, string(text)
 	}
-	if _, body := read(c.Get(site.URL + "/product/itm_1?decision=dec_1")); !strings.Contains(body, "Mate &lt;b&gt;") {
+	_, body := read(c.Get(site.URL + "/product/itm_1?decision=dec_1"))
+	if !strings.Contains(body, "Mate &lt;b&gt;") {
 		t.Errorf("product page: %s", body)
 	}
 	if res, err := c.Get(site.URL + "/product/itm_2"); err != nil || res.StatusCode != http.StatusNotFound {
@@ -66,7 +67,8 @@ func TestFromProductToOrder(t *testing.T) {
 	}
 	line := url.Values{"item": {"itm_1"}, "variant": {"var_1"}, "decision": {"dec_1"}, "quantity": {"2"}}
 	read(c.PostForm(site.URL+"/cart/add", line))
-	at, body := read(c.PostForm(site.URL+"/cart/add", line))
+	var at string
+	at, body = read(c.PostForm(site.URL+"/cart/add", line))
 	if at != "/cart" || !strings.Contains(body, `value="4"`) || !strings.Contains(body, "Cart (4)") {
 		t.Errorf("cart at %s: %s", at, body)
 	}
@@ -83,7 +85,8 @@ func TestFromProductToOrder(t *testing.T) {
 	if _, body := read(c.Get(site.URL + "/cart")); !strings.Contains(body, "empty") {
 		t.Errorf("cart after the order: %s", body)
 	}
-	if _, body := read(c.Get(site.URL + "/away?from=//elsewhere.example")); strings.Contains(body, "elsewhere") {
+	_, body = read(c.Get(site.URL + "/away?from=//elsewhere.example"))
+	if strings.Contains(body, "elsewhere") {
 		t.Errorf("it leads elsewhere: %s", body)
 	}
 }

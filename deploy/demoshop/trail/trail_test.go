@@ -12,7 +12,8 @@ func TestCount(t *testing.T) {
 	tr := New()
 	at := time.Unix(1, 0)
 	tr.Minted(Signal{SignalID: "sig_a", Type: "click"}, true)
-	tr.Sent(Signal{SignalID: "sig_b", Type: "dismiss"}, Attempt{Outcome: "rejected", Reason: "unknown_decision"})
+	tr.Sent(Signal{SignalID: "sig_b", Type: "dismiss"},
+		Attempt{Outcome: "rejected", Reason: "unknown_decision"})
 	tr.Minted(Signal{SignalID: "sig_c"}, false)
 	tr.Received("sig_a", "created", at, &Line{Quantity: 2, Revision: 1})
 	tr.Received("sig_a", "exists", at, nil)
@@ -23,7 +24,8 @@ func TestCount(t *testing.T) {
 	if want := (Count{Minted: 3, Counted: 2, Doubled: 1, Refused: 1}); count != want || len(rows) != 3 {
 		t.Errorf("count %+v of %d rows, want %+v", count, len(rows), want)
 	}
-	if r := rows[0]; !r.Stored || r.Created != 1 || r.Exists != 1 || r.Line.Quantity != 2 || r.Type != "click" {
+	if r := rows[0]; !r.Stored || r.Created != 1 || r.Exists != 1 || r.Line.Quantity != 2 ||
+		r.Type != "click" {
 		t.Errorf("row %+v", r)
 	}
 	tr.Removed("sig_a")

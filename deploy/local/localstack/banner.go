@@ -79,8 +79,8 @@ func printBanner(w io.Writer, d demo, decisionID string, standIns bool, envFile 
 		fmt.Fprint(w, standInBanner)
 	}
 	fmt.Fprintf(w, "\n  Storefront is ready. Ctrl-C stops it; what PostgreSQL and Kafka hold is kept.\n\n")
-	for _, name := range []string{"DEMO_SHOP_URL", "BASE_URL", "INTERNAL_BASE_URL", "ENGINE_URL", "PROVIDER_URL",
-		"EDGE_ADMIN_URL", "CONTROL_ADMIN_URL", "RELAY_ADMIN_URL"} {
+	for _, name := range []string{"DEMO_SHOP_URL", "BASE_URL", "INTERNAL_BASE_URL", "ENGINE_URL",
+		"PROVIDER_URL", "EDGE_ADMIN_URL", "CONTROL_ADMIN_URL", "RELAY_ADMIN_URL"} {
 		fmt.Fprintf(w, "  %-18s %s\n", name, d.get(name))
 	}
 	fmt.Fprintf(w, "  everything else    %s\n", envFile)

@@ -82,8 +82,8 @@ func launch(dir string, env []string, program string, args ...string) (*process.
 		return nil, err
 	}
 	defer log.Close() // the child has its own descriptor
-	return process.Start(process.Spec{Name: program, Path: path, Args: args, Env: append(os.Environ(), env...),
-		Log: log, Death: 0})
+	return process.Start(process.Spec{Name: program, Path: path, Args: args,
+		Env: append(os.Environ(), env...), Log: log})
 }
 
 // awaitFile waits until a file has content and returns it.

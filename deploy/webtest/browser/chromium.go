@@ -29,7 +29,8 @@ func startChromium(ctx context.Context, dir string) (Browser, error) {
 	p, err := launch(dir, nil, "chromium", "--headless=new", "--no-sandbox", "--remote-debugging-port=0",
 		"--user-data-dir="+dir, "--proxy-server="+nowhere, "--no-first-run", "--no-default-browser-check",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-gpu",
-		"--disable-dev-shm-usage", "--disable-extensions", "--mute-audio", "--disable-search-engine-choice-screen",
+		"--disable-dev-shm-usage", "--disable-extensions", "--mute-audio",
+		"--disable-search-engine-choice-screen",
 		"--disable-features=Translate,OptimizationHints,MediaRouter,HttpsUpgrades",
 		// Many pages are open at once and all count as being looked at.
 		"--disable-background-timer-throttling", "--disable-renderer-backgrounding",
@@ -86,7 +87,8 @@ func (f *chromiumProfile) Close(ctx context.Context) error {
 	if f.id == "" {
 		return nil
 	}
-	return f.protocol.call(ctx, "", "Target.disposeBrowserContext", map[string]any{"browserContextId": f.id}, nil)
+	return f.protocol.call(ctx, "", "Target.disposeBrowserContext",
+		map[string]any{"browserContextId": f.id}, nil)
 }
 
 func (f *chromiumProfile) Open(ctx context.Context, url string) (Page, error) {

@@ -135,7 +135,8 @@ func (p *firefoxPage) Evaluate(ctx context.Context, expression string, out any) 
 		} `json:"exceptionDetails"`
 	}
 	err := p.protocol.call(ctx, "", "script.evaluate", map[string]any{
-		"expression":   "(async () => { const v = await (" + expression + "); return JSON.stringify(v === undefined ? null : v) })()",
+		"expression": "(async () => { const v = await (" + expression +
+			"); return JSON.stringify(v === undefined ? null : v) })()",
 		"awaitPromise": true, "target": map[string]any{"context": p.id}, "userActivation": true,
 	}, &answer)
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 	"storefront.internal/deploy/stack/poll"
 )
 
-// webkit is a WebKitWebDriver. It has one session at a time, and a session is a browser with an empty profile.
+// webkit is a WebKitWebDriver. It has one session at a time, and a session is a browser with an empty
+// profile.
 type webkit struct {
 	driver *process.Process
 	url    string
@@ -101,7 +102,8 @@ func (f *webkitProfile) Open(ctx context.Context, url string) (Page, error) {
 	var window struct {
 		Handle string `json:"handle"`
 	}
-	if err := f.call(ctx, http.MethodPost, "/window/new", map[string]any{"type": "tab"}, &window); err != nil {
+	err := f.call(ctx, http.MethodPost, "/window/new", map[string]any{"type": "tab"}, &window)
+	if err != nil {
 		return nil, err
 	}
 	p := &webkitPage{f.webdriver, window.Handle}
@@ -135,7 +137,7 @@ func (p *webkitPage) Evaluate(ctx context.Context, expression string, out any) e
 	}
 	err := p.call(ctx, http.MethodPost, "/execute/async", map[string]any{"args": []any{},
 		"script": "const done = arguments[arguments.length - 1]; (async () => (" + expression + "))().then(" +
-			"(v) => done({ value: v === undefined ? null : v }), (e) => done({ error: String(e) }))"}, &answer)
+			"(v) => done({value: v === undefined ? null : v}), (e) => done({error: String(e)}))"}, &answer)
 	if err == nil && answer.Error != "" {
 		err = errors.New("script: " + answer.Error)
 	}

@@ -38,6 +38,17 @@ for (const list of document.querySelectorAll('[data-placement]')) {
   shelf(list).catch(() => { list.hidden = true; }); // a shop without recommendations is still a shop
 }
 
+// The element fills in the pictures and links of the catalog. Those of the demo catalog lead to hosts that do not
+// exist, so this shop puts its own in their place.
+document.addEventListener('sf-ready', ({ target, detail: decision }) => {
+  const shown = decision.items.filter((recommended) => recommended.item);
+  target.querySelectorAll('a').forEach((link, n) => {
+    link.href = '/product/' + shown[n].itemId + '?decision=' + decision.id;
+    link.querySelector('img').src = '/picture/' + shown[n].itemId + '.svg';
+  });
+});
+if (Storefront.defineElement) Storefront.defineElement(sf);
+
 // The cart: the call comes first, then the form goes its ordinary way. No answer is awaited.
 document.addEventListener('submit', ({ target: form }) => {
   if (!form.dataset.signal) return;
