@@ -287,7 +287,8 @@ func (p *Publisher) revokeAgain(ctx context.Context, have, version int64) error 
 	return nil
 }
 
-// keepChanges is how many changes PostgreSQL keeps, about 10 MB. A Redis or an edge that lacks more begins anew.
+// keepChanges is how many changes PostgreSQL keeps, about 10 MB. A Redis or an edge that lacks more begins
+// anew.
 const keepChanges = 100_000
 
 // Sweep repeats pushes that failed, and repairs a Redis that lost writes.
