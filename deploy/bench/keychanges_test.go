@@ -47,8 +47,8 @@ func BenchmarkKeyChanges(b *testing.B) {
 		lookups += figure(b, edge, `storefront_edge_key_lookups_total{source="store"}`) - asked
 		emptied += figure(b, edge, "storefront_edge_key_memory_emptied_total") - forgot
 	}
-	rows.add("recording signals at %.0f req/s (a quarter of the most): p99 %.1f ms quiet, %.1f ms while keys "+
-		"change; %.0f changes, %.3f look-ups in PostgreSQL per change, memory emptied %.0f times", rate,
+	rows.add("recording signals at %.0f req/s (a quarter of the most): p99 %.1f ms quiet, %.1f ms while "+
+		"keys change; %.0f changes, %.3f look-ups in PostgreSQL per change, memory emptied %.0f times", rate,
 		median(quiet), median(busy), changes, lookups/changes, emptied)
 	rows.goal(fmt.Sprintf("p99 of recording while %d keys/s are issued and revoked ÷ quiet", keyRate),
 		fmt.Sprintf("%.1f ms", median(busy)), fmt.Sprintf("%.1f ms", median(quiet)),
