@@ -4,7 +4,7 @@ SHELL := /bin/sh
 
 # In the order in which they are generated: deploy reads the CONFIG.md of the services.
 MODULES := shared edge control engine-relay deploy
-# Modules outside of the workspace. Two more below helm/e2e wrap Kubernetes and etcd in a main function each; they are not linted,
+# Modules outside of the workspace. More below helm/e2e wrap Kubernetes, etcd and CoreDNS in a main function each; they are not linted,
 # since loading their types takes minutes.
 NESTED := deploy/images helm/e2e
 LINT_VERSION := 2.15.0
@@ -176,8 +176,15 @@ helm-test: build bin/helm bin/helm-unittest bin/helm-docs ## Test the chart: lin
 
 .PHONY: helm-e2e
 helm-e2e: build bin/helm ## Install the chart on a real Kubernetes control plane, which the first run builds (minutes)
-	@helm/e2e/tools .cache/bin
+	@helm/e2e/tools .cache/bin kubernetes etcd kwok
 	cd helm/e2e && GOWORK=off go vet . && HELM_E2E_TOOLS=$(CURDIR)/.cache/bin ../../bin/local exec -- env GOWORK=off go test -count=1 -v -timeout 20m .
+
+# The release before, as a commit that has a chart.
+K8S_PREVIOUS ?= 8c200cc
+.PHONY: k8s-e2e
+k8s-e2e: build bin/helm ## Run the trial and the release on a Kubernetes with running pods, and disturb it under load (Linux, as root; RUN=pattern; minutes)
+	@helm/e2e/tools .cache/bin kubernetes etcd coredns
+	@PREVIOUS=$(K8S_PREVIOUS) helm/e2e/pods/run
 
 .PHONY: helm-golden
 helm-golden: bin/helm ## Write the golden renders of the chart anew

@@ -30,18 +30,20 @@ type order struct {
 // user is the user of the services, which has no name on a node.
 const user = "65532:65532"
 
-// build writes the layout of one module and describes the image of each platform.
-func (o order) build(ctx context.Context, module string) ([]made, error) {
-	dir, err := filepath.Abs(filepath.Join(o.source, module))
+// build writes the layout of the command in one folder and describes the image of each platform. The image
+// has the name of the folder.
+func (o order) build(ctx context.Context, folder string) ([]made, error) {
+	dir, err := filepath.Abs(filepath.Join(o.source, folder))
 	if err != nil {
 		return nil, err
 	}
-	path := build.StrictScheme + "storefront.internal/" + module
+	module := filepath.Base(folder)
+	path := build.StrictScheme + "storefront.internal/" + folder
 	builder, err := build.NewGo(ctx, dir,
 		build.WithBaseImages(o.base), build.WithPlatforms(o.platforms...), build.WithUser(user),
 		build.WithCreationTime(o.created), build.WithKoDataCreationTime(o.created),
 		build.WithSPDX(o.version), build.WithSBOMDir(o.out),
-		build.WithConfig(map[string]build.Config{"storefront.internal/" + module: {
+		build.WithConfig(map[string]build.Config{"storefront.internal/" + folder: {
 			Dir: dir, Flags: build.FlagArray{"-trimpath", "-buildvcs=false",
 				"-mod=readonly"}, Env: []string{"CGO_ENABLED=0", "GOWORK=off"},
 			Ldflags: build.StringArray{"-s", "-w", "-buildid=", "-X",

@@ -17,9 +17,10 @@ import (
 	"syscall"
 )
 
-const usage = `images [flags] MODULE…   (edge, control, engine-relay; run it at the top of the repository)
+const usage = `images [flags] FOLDER…   (edge, control, engine-relay, deploy/demoengine; run it at the top)
 
-Writes OUT/MODULE (an OCI layout) and OUT/MODULE-PLATFORM.spdx.json (the bill of materials), and prints
+Writes OUT/NAME (an OCI layout) and OUT/NAME-PLATFORM.spdx.json (the bill of materials), where NAME is the
+last part of FOLDER, and prints
 size and digest of each. SOURCE_DATE_EPOCH is the creation time of the images (default: 1970).
 VERSION is the version that the services report.
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"storefront.internal/helm/e2e/program"
 )
 
 // TestRelease installs a release on an empty database, upgrades it with a migration and again without one,
@@ -159,7 +161,7 @@ func TestHookNeedsItsSecret(t *testing.T) {
 	if _, err := h.helm(t, ns, h.release("install", "new", "--timeout=15s")...); err == nil {
 		t.Fatal("the install succeeded without the migration's Secret")
 	}
-	err := wait(2*time.Minute, func() error { // helm times out, the Job does not
+	err := program.Wait(2*time.Minute, func() error { // helm times out, the Job does not
 		if runs, waiting := h.jobs.of(ns); len(runs) != 0 || !strings.Contains(waiting, "database-owner") {
 			return fmt.Errorf("%d runs, waiting: %q", len(runs), waiting)
 		}

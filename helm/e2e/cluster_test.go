@@ -8,10 +8,13 @@ import (
 	"encoding/hex"
 	"encoding/pem"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"time"
+
+	"storefront.internal/helm/e2e/program"
 )
 
 // cluster is a control plane with fake nodes.
@@ -19,7 +22,7 @@ type cluster struct {
 	dir, tools string
 	kubeconfig string
 	api        *api
-	programs   []*program
+	programs   []*program.Program
 }
 
 // The API server rejects a loopback address; this one is reserved for documentation.
@@ -45,7 +48,7 @@ func newCluster(dir, tools string) (c *cluster, err error) {
 		"kube-scheduler": {"--kubeconfig=" + c.kubeconfig, "--authentication-kubeconfig=" + c.kubeconfig,
 			"--authorization-kubeconfig=" + c.kubeconfig, "--leader-elect=false", "--secure-port=0"},
 	} {
-		if err := c.start(name, c.tool("controlplane"), append([]string{name}, args...)...); err != nil {
+		if err := c.start(name, c.tool("kubernetes"), append([]string{name}, args...)...); err != nil {
 			return c, err
 		}
 	}
@@ -77,7 +80,7 @@ func (c *cluster) startServer() error {
 	if err != nil {
 		return err
 	}
-	if err := c.start("kube-apiserver", c.tool("controlplane"), "kube-apiserver", "--etcd-servers="+etcd,
+	if err := c.start("kube-apiserver", c.tool("kubernetes"), "kube-apiserver", "--etcd-servers="+etcd,
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d",
 			secure), "--advertise-address="+advertised, "--cert-dir="+c.path("certs"),
 		"--service-cluster-ip-range=10.96.0.0/16", "--authorization-mode=RBAC", "--allow-privileged=true",
@@ -87,7 +90,7 @@ func (c *cluster) startServer() error {
 		"--service-account-signing-key-file="+c.path("sa.key")); err != nil {
 		return err
 	}
-	return wait(3*time.Minute, func() error {
+	return program.Wait(3*time.Minute, func() error {
 		if err := c.alive(); err != nil {
 			return err
 		}
@@ -131,7 +134,7 @@ func (c *cluster) startNodes() error {
 			return err
 		}
 	}
-	return wait(2*time.Minute, func() error {
+	return program.Wait(2*time.Minute, func() error {
 		var nodes list
 		if err := c.api.get("/api/v1/nodes", &nodes); err != nil {
 			return err
@@ -179,7 +182,7 @@ func (c *cluster) credentials(port int) (token string, err error) {
 }
 
 func (c *cluster) start(name, path string, args ...string) error {
-	p, err := start(c.dir, name, path, args...)
+	p, err := program.Start(c.dir, name, path, args...)
 	if err == nil {
 		c.programs = append(c.programs, p)
 	}
@@ -188,7 +191,7 @@ func (c *cluster) start(name, path string, args ...string) error {
 
 func (c *cluster) alive() error {
 	for _, p := range c.programs {
-		if err := p.alive(); err != nil {
+		if err := p.Alive(); err != nil {
 			return err
 		}
 	}
@@ -198,19 +201,22 @@ func (c *cluster) alive() error {
 // stop stops the programs in reverse order.
 func (c *cluster) stop() {
 	for i := len(c.programs) - 1; i >= 0; i-- {
-		c.programs[i].stop()
+		c.programs[i].Stop()
 	}
 }
 
 func (c *cluster) path(name string) string { return filepath.Join(c.dir, name) }
 
-// tool returns the path of a program. The script that built it pins its version.
-func (c *cluster) tool(name string) string {
-	found, _ := filepath.Glob(filepath.Join(c.tools, name+"-*"))
-	if len(found) == 0 {
-		return filepath.Join(c.tools, name)
+func (c *cluster) tool(name string) string { return program.Tool(c.tools, name) }
+
+// freePort returns a port without a listener.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
 	}
-	return found[len(found)-1]
+	port := l.Addr().(*net.TCPAddr).Port
+	return port, l.Close()
 }
 
 func certificates(path string) (*x509.CertPool, error) {

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"time"
+
+	"storefront.internal/helm/e2e/program"
 )
 
 // module is a published Go module whose files are read, with its sum in the checksum database.
@@ -85,7 +87,7 @@ func (c *cluster) define() error {
 			names = append(names, string(name[1]))
 		}
 	}
-	return wait(time.Minute, func() error {
+	return program.Wait(time.Minute, func() error {
 		for _, name := range names {
 			var crd object
 			if err := c.api.get(path+name, &crd); err != nil {

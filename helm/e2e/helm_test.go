@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"storefront.internal/helm/e2e/program"
 )
 
 // helm runs helm in a namespace and returns its output.
@@ -64,7 +66,7 @@ func (h *environment) namespace(t *testing.T, secrets ...string) string {
 		}
 	}
 	// Pods are rejected until the controller has created the default account.
-	if err := wait(time.Minute,
+	if err := program.Wait(time.Minute,
 		func() error {
 			return h.api.get("/api/v1/namespaces/"+name+"/serviceaccounts/default",
 				nil)
@@ -107,7 +109,7 @@ func (h *environment) objects(t *testing.T, namespace, resource string) []object
 // serving checks that each Deployment has all its pods ready with images of the tag.
 func (h *environment) serving(t *testing.T, namespace, tag string) {
 	t.Helper()
-	err := wait(time.Minute, func() error {
+	err := program.Wait(time.Minute, func() error {
 		all := h.objects(t, namespace, "deployments")
 		if len(all) != 3 {
 			return fmt.Errorf("%d Deployments", len(all))

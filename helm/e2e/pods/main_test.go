@@ -1,0 +1,47 @@
+package pods
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// namespace is that of the trial.
+const namespace = "shop"
+
+// environment is shared by the tests.
+type environment struct {
+	*cluster
+	previous string // the chart of the release before
+	shop     shop
+}
+
+var shared *environment //nolint:gochecknoglobals // a test cannot return a value to the next one
+
+func TestMain(m *testing.M) {
+	runtime.LockOSThread() // the programs exit together with the thread that started them
+	code, err := runTests(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "k8s-e2e:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runTests(m *testing.M) (int, error) {
+	dir := os.Getenv("K8S_E2E_DIR")
+	if dir == "" {
+		return 1, errors.New("K8S_E2E_DIR is required: use `make k8s-e2e`")
+	}
+	began := time.Now()
+	c, err := newCluster(dir, os.Getenv("K8S_E2E_TOOLS"), os.Getenv("K8S_E2E_IMAGES"), os.Getenv("CNI"))
+	if err != nil {
+		return 1, errors.Join(err, c.alive())
+	}
+	fmt.Printf("node 0 and DNS are ready after %.1f s\n", time.Since(began).Seconds())
+	shared = &environment{cluster: c, previous: os.Getenv("K8S_E2E_PREVIOUS")}
+	return m.Run(), nil
+}
