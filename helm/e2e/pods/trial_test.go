@@ -68,9 +68,9 @@ func walk(t *testing.T, steps []step) map[string]string {
 	const mark = "@@ "
 	script := ""
 	for _, s := range steps {
-		script += fmt.Sprintf("echo '%s%s' >&2\n%s", mark, s.title, s.commands)
+		script += fmt.Sprintf("printf '\\n%s%s\\n' >&2\n%s", mark, s.title, s.commands)
 	}
-	script += "echo '" + mark + "the end' >&2\nkill $(jobs -p)\nset >&2\n"
+	script += "printf '\\n" + mark + "the end\\n' >&2\nkill $(jobs -p)\nset >&2\n"
 	cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", script)
 	cmd.Dir = trial
 	cmd.WaitDelay = 5 * time.Second
