@@ -11,8 +11,8 @@ import (
 	"storefront.internal/shared/settings"
 )
 
-// WarnOfTransport logs a warning when the URL allows a connection to another machine that is not encrypted, or
-// whose server is not verified: any sslmode below verify-full. It does not refuse it, since a network may
+// WarnOfTransport logs a warning when the URL allows a connection to another machine that is not encrypted,
+// or whose server is not verified: any sslmode below verify-full. It does not refuse it, since a network may
 // encrypt by itself.
 func WarnOfTransport(s settings.Postgres, logger *slog.Logger) {
 	cfg, err := pgconn.ParseConfig(s.DatabaseURL.Reveal())
