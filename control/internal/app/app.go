@@ -124,7 +124,8 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 		runner: jobs.NewRunner(jobs.Config{
 			Pool: pool, Keys: publisher, Items: items, Recomposer: catalog, Archive: archive,
 			Retention: cfg.retention(), Logger: logger, Holder: postgres.NewSwitch(pool, inserter),
-			Installs: connectors.installWork, Shops: connectors.shopWork, Metrics: metrics.jobs, Workers: cfg.jobs(),
+			Installs: connectors.installWork, Shops: connectors.shopWork, Metrics: metrics.jobs,
+			Workers: cfg.jobs(),
 		}),
 		tracing: tracer,
 		seals:   &sealCheck{store: store, sealer: sealer},

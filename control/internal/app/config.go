@@ -47,8 +47,8 @@ const (
 
 func (c *Config) retention() time.Duration { return time.Duration(c.ArchiveDays) * 24 * time.Hour }
 
-// lateCatchUps is after how many intervals without a catch-up a shop counts as late: one passes while a reload
-// takes its turn, and another one until a failed catch-up has been repeated.
+// lateCatchUps is after how many intervals without a catch-up a shop counts as late: one passes while a
+// reload takes its turn, and another one until a failed catch-up has been repeated.
 const lateCatchUps = 4
 
 func (c *Config) limits() stats.Limits {

@@ -13,8 +13,8 @@
 // All responses that are being read or decoded share one budget of bytes: a response waits for its part with
 // the call's context and holds nothing meanwhile.
 //
-// A shop that lets three requests in a row run into their timeouts hangs: its calls fail at once, but for one at
-// a time that looks whether it answers again, after pauses from 5 s to 5 min.
+// A shop that lets three requests in a row run into their timeouts hangs: its calls fail at once, but for one
+// at a time that looks whether it answers again, after pauses from 5 s to 5 min.
 //
 // Redirects and proxies of the environment are not followed. Errors hold nothing of a response, a header or a
 // query.

@@ -37,16 +37,16 @@ const (
 	NoAnswer                // its time ran out
 )
 
-// A shop that did not answer so many requests in a row hangs. It gets one request at a time then, after pauses
-// that grow.
+// A shop that did not answer so many requests in a row hangs. It gets one request at a time then, after
+// pauses that grow.
 const (
 	maxUnanswered = 3
 	minHangPause  = 5 * time.Second
 	maxHangPause  = 5 * time.Minute
 )
 
-// RateLimiter keeps each shop within its limits. A shop that hangs, or that would have to wait too long, fails
-// at once, so that it does not occupy a worker that other shops need.
+// RateLimiter keeps each shop within its limits. A shop that hangs, or that would have to wait too long,
+// fails at once, so that it does not occupy a worker that other shops need.
 //
 // It is not built on golang.org/x/time/rate, which cannot be set to the tokens that a provider reports.
 type RateLimiter struct {
@@ -194,7 +194,8 @@ func (l *RateLimiter) sweep(now time.Time) {
 	}
 	l.sweptAt = now
 	for shop, b := range l.shops {
-		if b.inFlight == 0 && !b.pausedUntil.After(now) && b.breaker.State() != breaker.Open && now.Sub(b.at) > 10*interval {
+		idle := b.inFlight == 0 && !b.pausedUntil.After(now) && b.breaker.State() != breaker.Open
+		if idle && now.Sub(b.at) > 10*interval {
 			delete(l.shops, shop)
 		}
 	}

@@ -163,7 +163,8 @@ func TestShopThatHangs(t *testing.T) {
 				continue
 			}
 			var e *Error
-			if !errors.As(err, &e) || e.Reason != ShopHangs || e.RetryAfter <= 0 || e.RetryAfter > maxHangPause {
+			if !errors.As(err, &e) || e.Reason != ShopHangs ||
+				e.RetryAfter <= 0 || e.RetryAfter > maxHangPause {
 				t.Fatalf("%v", err)
 			}
 			acquire(t, l, "b", 1)(Feedback{Outcome: Answered}) // another shop
