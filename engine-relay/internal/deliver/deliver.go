@@ -55,7 +55,7 @@ type Config struct {
 	LaneBackoff  backoff.Policy // 1 s to 15 s, of a lane and of the circuit breaker
 	Poll         time.Duration  // 200 ms: how often one idle worker looks for a lane
 	Compact      time.Duration  // 100 ms: how often deltas are folded without a nudge
-	RefreshHeads time.Duration  // 1 s: how often, and of lanes that wait how long, the oldest entries are looked up
+	RefreshHeads time.Duration  // 1 s: how often oldest entries are looked up, of lanes that wait as long
 	Heartbeat    time.Duration  // 3 s
 	StopGrace    time.Duration  // 5 s: how long a request may go on after the stop
 }

@@ -12,8 +12,8 @@ var errProbe = errors.New("sink: probe")
 
 // isolate stores a batch that PostgreSQL refused as a whole. Probes, which are transactions that are rolled
 // back, halve the batch until each refused element is alone. Then one transaction stores the rest and parks
-// the refused, so that a request keeps one row of audit. The rest is written like any batch: it may be refused
-// for elements that are refused only together, and it is smaller, so this ends.
+// the refused, so that a request keeps one row of audit. The rest is written like any batch: it may be
+// refused for elements that are refused only together, and it is smaller, so this ends.
 func (w *Writer) isolate(ctx context.Context, b batchTx, cause error) error {
 	refused, err := w.findRefused(ctx, batchTx{decisions: b.decisions, signals: b.signals}, cause)
 	if err != nil {
