@@ -26,8 +26,8 @@ const (
 	steadyTick   = 10 * time.Millisecond
 )
 
-// BenchmarkSinkOfConnections is the way from Kafka into PostgreSQL by one relay, for records of ten signals of
-// ten connections and of 10,000. The cases take turns. The records are written without an edge.
+// BenchmarkSinkOfConnections is the way from Kafka into PostgreSQL by one relay, for records of ten signals
+// of ten connections and of 10,000. The cases take turns. The records are written without an edge.
 func BenchmarkSinkOfConnections(b *testing.B) {
 	s, cases := newFleet(b)
 	var rates, costs [2][]float64

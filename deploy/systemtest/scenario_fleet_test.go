@@ -87,8 +87,9 @@ func (l *latencies) add(d time.Duration) {
 }
 
 func (l *latencies) String() string {
-	return fmt.Sprintf("%d, p50 %s, p99 %s, max %s", len(l.all), percentile(l.all, 50).Round(time.Millisecond),
-		percentile(l.all, 99).Round(time.Millisecond), percentile(l.all, 100).Round(time.Millisecond))
+	return fmt.Sprintf("%d, p50 %s, p99 %s, max %s", len(l.all),
+		percentile(l.all, 50).Round(time.Millisecond), percentile(l.all, 99).Round(time.Millisecond),
+		percentile(l.all, 100).Round(time.Millisecond))
 }
 
 func newFleet(t *testing.T, shops int) *fleet {
@@ -294,7 +295,8 @@ func (f *fleet) report(took time.Duration) {
 	checkFigure(f.t, "a shop has one catch-up", float64(doubled) <= 2*nextDay+1)
 	if soaking() {
 		checkFigure(f.t, "first loads begin within 10 s", percentile(f.starts.all, 100) <= 10*time.Second)
-		checkFigure(f.t, "p99 of open_installation is at most 1 s", percentile(f.opened.all, 99) <= time.Second)
+		checkFigure(f.t, "p99 of open_installation is at most 1 s",
+			percentile(f.opened.all, 99) <= time.Second)
 		checkFigure(f.t, "p99 of open_bootstrap is at most 1 s", percentile(f.loaded.all, 99) <= time.Second)
 		checkFigure(f.t, "no transaction takes 2 s", f.longest < 2*time.Second)
 	}

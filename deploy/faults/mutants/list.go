@@ -25,7 +25,10 @@ type Mutant struct {
 }
 
 // List returns all mutants.
-func List() []Mutant {
+func List() []Mutant { return append(ofSafety(), ofLiveness()...) }
+
+// ofSafety are the bugs that lose, double or mix up what is stored.
+func ofSafety() []Mutant {
 	return []Mutant{
 		{"ack_before_produce", "answers accepted before Kafka has acknowledged", []string{scenario.Edge},
 			"broker unreachable", []string{"S1"}},
@@ -73,6 +76,12 @@ func List() []Mutant {
 			"custom connector", []string{"S12"}},
 		{"older_revision_wins", "applies an older revision", []string{scenario.Control}, "custom connector",
 			[]string{"S12"}},
+	}
+}
+
+// ofLiveness are the bugs that stop the work or leave something behind for ever.
+func ofLiveness() []Mutant {
+	return []Mutant{
 		{"ledger_waited_for", "waits for a ledger that hangs", []string{scenario.Edge}, "PostgreSQL hangs",
 			[]string{"L1"}},
 		{"item_verification_waited_for", "waits until PostgreSQL confirms an item that Redis has",

@@ -184,7 +184,8 @@ func (r *Report) calls(p *printer) {
 		"accepted) are twice in Kafka and %d reached the engine twice; "+
 		"all were counted once. %d dead letters and %d parked records were replayed, %d unreadable records "+
 		"were dropped.\n", f.Accepted, f.Duplicate, rejected, f.Reproduced,
-		100*float64(f.Reproduced)/float64(max(f.Accepted, 1)), f.Redelivered, r.Replayed, r.Unparked, r.Dropped)
+		100*float64(f.Reproduced)/float64(max(f.Accepted, 1)), f.Redelivered, r.Replayed, r.Unparked,
+		r.Dropped)
 	for _, cause := range slices.Sorted(maps.Keys(f.StoredAfter)) {
 		p.print("%d signals were stored once although no request with them was answered 202; their first "+
 			"request ended with: %s.\n",

@@ -34,7 +34,7 @@ type message struct {
 const maxMessage = 64 << 20
 
 func dial(ctx context.Context, url string) (*protocol, error) {
-	ws, _, err := websocket.Dial(ctx, url, nil)
+	ws, _, err := websocket.Dial(ctx, url, nil) //nolint:bodyclose // the library closes it
 	if err != nil {
 		return nil, err
 	}
