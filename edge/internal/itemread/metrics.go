@@ -66,9 +66,10 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			"lost a version.",
 		sourceRedis, sourcePostgres)
 	m.staleness = prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name:    "storefront_edge_item_stale_seconds",
-		Help:    "Age past their time to live of items served without a store.",
-		Buckets: []float64{1, 10, 60, 300, 900, 3600, 4 * 3600, 24 * 3600},
+		Name:                        "storefront_edge_item_stale_seconds",
+		Help:                        "Age past their time to live of items served without a store.",
+		Buckets:                     []float64{1, 10, 60, 300, 900, 3600, 4 * 3600, 24 * 3600},
+		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
 	})
 	r.MustRegister(m.staleness)
 	m.panics = counter("storefront_edge_item_panics_total",
