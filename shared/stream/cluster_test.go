@@ -30,6 +30,7 @@ type fakeCluster struct {
 	late       func(broker int) time.Duration // how long an answer takes; clusterLatency when nil
 	handshakes bool                           // a new connection costs one answer more
 	idle       map[int]int                    // connections, by broker
+	timesOut   bool                           // other replicas do not acknowledge, which a leader says late
 	unknown    error                          // of the metadata
 	stored     map[string]int
 	flushes    map[int]int // that reached the broker, by broker
@@ -143,7 +144,10 @@ func (c *fakeCluster) connect(ctx context.Context, broker int) error {
 func (c *fakeCluster) answer(ctx context.Context, broker int) error {
 	took := clusterLatency
 	c.set(func() {
-		if c.late != nil {
+		switch {
+		case c.timesOut:
+			took = 3900 * time.Millisecond // just before the attempt ends
+		case c.late != nil:
 			took = c.late(broker)
 		}
 	})
@@ -167,8 +171,12 @@ func (c *fakeCluster) produce(ctx context.Context, req *produceapi.Request) (kaf
 	if err != nil {
 		return nil, err
 	}
+	answer := produceapi.ResponsePartition{Partition: part.Partition}
+	if c.timesOut {
+		answer.ErrorCode = int16(kafka.RequestTimedOut)
+	}
 	return &produceapi.Response{Topics: []produceapi.ResponseTopic{{Topic: "fake",
-		Partitions: []produceapi.ResponsePartition{{Partition: part.Partition}}}}}, nil
+		Partitions: []produceapi.ResponsePartition{answer}}}}, nil
 }
 
 // store keeps what a broker got that does not hang.

@@ -171,6 +171,8 @@ func (p *Producer) attempt(batch []*queuedRecord, at *reservation, number int) (
 	switch {
 	case err == nil && res.Error != nil:
 		r.err = res.Error
+		// The other replicas have not acknowledged in time, so the leader is no better than one that hangs.
+		r.answered = !errors.Is(r.err, kafka.RequestTimedOut)
 	case err == nil && (state != read || reader.taken == 0):
 		r.err = errNothingSent
 	}

@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,43 +100,56 @@ func TestHangingLeaderIsProbedWithOneRecord(t *testing.T) {
 	})
 }
 
-// TestAllLeadersHang: once it is known that no leader answers, records are refused at once, and after the end
-// the next probe lets them pass again.
+// TestAllLeadersHang: once it is known that no leader answers, or that no leader's replicas acknowledge,
+// records are refused at once, and after the end the next probe lets them pass again.
 func TestAllLeadersHang(t *testing.T) {
 	t.Parallel()
-	for brokers, cluster := range map[int]*fakeCluster{1: newFakeCluster(0), 3: threeBrokers()} {
-		synctest.Test(t, func(t *testing.T) {
-			p := cluster.producer(ProducerConfig{})
-			calls := startCallers(p, 8)
-			calls.during(time.Second)
-			cluster.set(func() {
-				for i := range brokers {
-					cluster.hangs[i] = true
-				}
+	for brokers, leaders := range map[int][]int{1: {0}, 3: {0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2}} {
+		for _, timesOut := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d brokers, times out %t", brokers, timesOut), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					testAllLeadersHang(t, newFakeCluster(leaders...), brokers, timesOut)
+				})
 			})
-			calls.during(10 * time.Second)
-			slow := 0
-			for range 1000 {
-				if o, err := p.Produce(t.Context(), []byte("late")); o != Refused ||
-					!errors.Is(err, ErrUnreachable) {
-					slow++ // a probe
-				}
-				time.Sleep(10 * time.Millisecond)
-			}
-			if slow > 10*brokers {
-				t.Errorf("%d brokers: %d of 1000 calls were not refused at once", brokers, slow)
-			}
-			cluster.set(func() { clear(cluster.hangs) })
-			calls.during(maxLeaderOpen + 2*time.Second)
-			_, before := calls.soFar()
-			n := calls.during(time.Second)
-			if _, failed := calls.soFar(); n == 0 || failed > before {
-				t.Errorf("%d brokers: after the end %d acknowledged, %d failed", brokers, n, failed-before)
-			}
-			calls.end()
-			closeProducer(t, p)
-		})
+		}
 	}
+}
+
+func testAllLeadersHang(t *testing.T, cluster *fakeCluster, brokers int, timesOut bool) {
+	t.Helper()
+	p := cluster.producer(ProducerConfig{})
+	calls := startCallers(p, 8)
+	calls.during(time.Second)
+	cluster.set(func() {
+		cluster.timesOut = timesOut
+		for i := range brokers {
+			cluster.hangs[i] = !timesOut
+		}
+	})
+	calls.during(10 * time.Second)
+	slow := 0
+	for range 1000 {
+		if o, err := p.Produce(t.Context(), []byte("late")); o != Refused || !errors.Is(err, ErrUnreachable) {
+			slow++ // a probe
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if slow > 10*brokers {
+		t.Errorf("%d of 1000 calls were not refused at once", slow)
+	}
+	cluster.set(func() {
+		clear(cluster.hangs)
+		cluster.timesOut = false
+	})
+	calls.during(maxLeaderOpen + 2*time.Second)
+	_, before := calls.soFar()
+	n := calls.during(time.Second)
+	if _, failed := calls.soFar(); n == 0 || failed > before {
+		t.Errorf("after the end %d acknowledged, %d failed", n, failed-before)
+	}
+	calls.end()
+	closeProducer(t, p)
 }
 
 // TestMovedPartitionsAreUsed: partitions of a broker that is gone are left out while they have no leader, and
