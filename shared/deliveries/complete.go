@@ -249,11 +249,8 @@ func (t *completionTx) deadLetter(ctx context.Context, tx pgx.Tx, failed []*lane
 	var kind, number int16
 	var seq int64
 	_, err = pgx.ForEachRow(rows, []any{&connection, &kind, &number, &seq}, func() error {
-		i := slices.IndexFunc(failed, func(l *laneCompletion) bool {
-			return string(l.lease.ConnectionID) == connection && int16(l.lease.Kind) == kind &&
-				l.lease.Lane == number
-		})
-		failed[i].deadLettered = append(failed[i].deadLettered, seq)
+		l := failed[indexOf(failed, connection, kind, number)]
+		l.deadLettered = append(l.deadLettered, seq)
 		return nil
 	})
 	return err
@@ -279,7 +276,8 @@ FROM unnest($1::text[], $2::smallint[], $3::smallint[], $4::interval[], $5::text
 ORDER BY o.connection_id, o.kind, o.lane
 ON CONFLICT (connection_id, kind, lane) DO UPDATE
 SET ready = true, not_before = least(l.not_before, excluded.not_before),
-    unconfirmed = l.unconfirmed || excluded.unconfirmed, oldest_at = '-infinity'`
+    unconfirmed = l.unconfirmed || excluded.unconfirmed, oldest_at = '-infinity'
+RETURNING l.connection_id, l.kind, l.lane, l.ctid`
 
 // scheduleRetries counts the failures of what is not dead-lettered, and moves to the retry lanes what the
 // worker isolates.
@@ -308,9 +306,32 @@ func (t *completionTx) scheduleRetries(ctx context.Context, tx pgx.Tx, failed []
 		column(retries, func(o Outcome) bool { return o.Isolate }),
 		column(retries, func(o Outcome) time.Duration { return micros(o.RetryIn) }))
 	if len(retryIn) > 0 {
-		b.Queue(wakeRetryLanes, woken.connections, woken.kinds, woken.lanes, retryIn, unconfirmed)
+		b.Queue(wakeRetryLanes, woken.connections, woken.kinds, woken.lanes, retryIn, unconfirmed).
+			Query(t.scanWoken)
 	}
 	return tx.SendBatch(ctx, b).Close()
+}
+
+// scanWoken reads where the rows of the woken lanes are now: this transaction may complete one of them too.
+func (t *completionTx) scanWoken(rows pgx.Rows) error {
+	var connection string
+	var kind, number int16
+	var tid pgtype.TID
+	_, err := pgx.ForEachRow(rows, []any{&connection, &kind, &number, &tid}, func() error {
+		if i := indexOf(t.lanes, connection, kind, number); i >= 0 {
+			t.lanes[i].tid = tid
+		}
+		return nil
+	})
+	return err
+}
+
+// indexOf finds the completion of a lane; -1 when there is none.
+func indexOf(lanes []*laneCompletion, connection string, kind, number int16) int {
+	return slices.IndexFunc(lanes, func(l *laneCompletion) bool {
+		return string(l.lease.ConnectionID) == connection && int16(l.lease.Kind) == kind &&
+			l.lease.Lane == number
+	})
 }
 
 // retries returns the outcomes of what is not dead-lettered, and notes what becomes unconfirmed and what

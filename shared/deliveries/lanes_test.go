@@ -218,6 +218,34 @@ func TestRowsMoveUnderALease(t *testing.T) {
 	q.recount()
 }
 
+// TestALaneIsCompletedWithItsRetryLane: a failure that moves to the retry lane wakes that lane in the same
+// transaction that completes it.
+func TestALaneIsCompletedWithItsRetryLane(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	isolate := deliveries.Outcome{Status: deliveries.Failed, Reason: "x", Isolate: true}
+	q.enqueue(interaction(shop, "dec_1", "sig_1"))
+	l := q.mustLease()
+	q.complete(l, all(l, isolate)...)
+	q.enqueue(interaction(shop, "dec_1", "sig_2"))
+	q.due()
+	var lanes []deliveries.LaneCompletion
+	for range 2 {
+		l := q.mustLease()
+		lanes = append(lanes, deliveries.LaneCompletion{Lease: l, Outcomes: all(l, isolate)})
+	}
+	done, err := q.relay.Complete(context.Background(), completion(lanes...))
+	if err != nil || done.Failed != 2 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	q.recount()
+	q.due()
+	retry := q.mustLease()
+	if len(retry.Entries) != 2 || !retry.Isolated {
+		t.Errorf("leased %v, isolated: %v", ids(retry), retry.Isolated)
+	}
+}
+
 // TestOneLeaseChoosesAtATime: a Lease does not choose lanes while another does, and chooses them when the
 // other has leased its own.
 func TestOneLeaseChoosesAtATime(t *testing.T) {
