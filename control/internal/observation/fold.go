@@ -15,6 +15,7 @@ type Applied struct {
 	Digest        string
 	ObservationID ident.ObservationID
 	FetchSeq      int64 // sequence number of the applied fetch, of a provider's entity
+	StoredSeq     int64 // sequence number that was taken when that fetch was stored
 	Redacted      bool  // its data was erased and is not stored again
 
 	// Of the last observation of the entity that is in the quarantine; zero when there is none.
@@ -27,6 +28,7 @@ type Applied struct {
 type Outcome struct {
 	Status        Status
 	ObservationID ident.ObservationID // its own, or the one that it repeats
+	FetchAgain    bool                // of a fetched element: see compareFetch
 }
 
 // Fold compares the elements with the applied revisions, in order, as if each had come alone: two elements of
@@ -39,7 +41,7 @@ func (b *Batch) Fold(applied map[Key]Applied) []Outcome {
 		a := applied[e.Key()]
 		switch {
 		case a.Redacted: // as if it had not changed, so it is not archived
-			outcomes[i] = Outcome{Duplicate, a.ObservationID}
+			outcomes[i] = Outcome{Status: Duplicate, ObservationID: a.ObservationID}
 		case e.Quarantined != nil:
 			outcomes[i] = b.quarantine(e, &a)
 		case e.FetchSeq > 0:
@@ -63,17 +65,17 @@ func (b *Batch) Fold(applied map[Key]Applied) []Outcome {
 // the same observation.
 func (b *Batch) quarantine(e *Element, a *Applied) Outcome {
 	if b.Replays != "" {
-		return Outcome{Quarantined, b.Replays}
+		return Outcome{Status: Quarantined, ObservationID: b.Replays}
 	}
 	digest := ""
 	if e.FetchSeq > 0 {
 		if digest = catalog.Digest(e.Raw); digest == a.QuarantinedDigest {
-			return Outcome{Quarantined, a.QuarantinedID}
+			return Outcome{Status: Quarantined, ObservationID: a.QuarantinedID}
 		}
 	}
 	a.QuarantinedID, a.QuarantinedDigest = e.ID, digest
 	a.QuarantinedRevision = max(a.QuarantinedRevision, e.Revision)
-	return Outcome{Quarantined, e.ID}
+	return Outcome{Status: Quarantined, ObservationID: e.ID}
 }
 
 // supersedes reports whether an element with this outcome makes those obsolete that are in the quarantine.
@@ -122,29 +124,38 @@ func (b *Batch) Superseded(outcomes []Outcome, before, after map[Key]Applied) (a
 func (e *Element) compareRevision(a Applied) Outcome {
 	switch {
 	case e.Revision > a.Revision:
-		return Outcome{Accepted, e.ID}
+		return Outcome{Status: Accepted, ObservationID: e.ID}
 	case e.Revision < a.Revision:
-		return Outcome{Stale, e.ID}
+		return Outcome{Status: Stale, ObservationID: e.ID}
 	case e.Digest == a.Digest:
-		return Outcome{Duplicate, a.ObservationID}
+		return Outcome{Status: Duplicate, ObservationID: a.ObservationID}
 	default:
-		return Outcome{Conflict, e.ID}
+		return Outcome{Status: Conflict, ObservationID: e.ID}
 	}
 }
 
 // compareFetch is the compare-and-set of fetched entities. A fetch that began before the applied one changes
 // nothing, an equal digest changes only the fetch sequence number, and everything else is the next revision.
 // So a delete wins over fetches that began before it, even of an entity that was never seen.
+//
+// A fetch that began after the applied one, but before that one was stored, may have read the provider before
+// or after it. Unless both agree, the entity is fetched again, and until then such a fetch changes nothing but
+// a delete, which wins over what began before it.
 func (b *Batch) compareFetch(e *Element, a *Applied) Outcome {
 	e.Revision = max(a.Revision, 1) // a stale one shows the revision that it lost to
 	if e.FetchSeq < a.FetchSeq {
-		return Outcome{Stale, e.ID}
+		return Outcome{Status: Stale, ObservationID: e.ID}
 	}
-	a.FetchSeq = e.FetchSeq
 	if e.Operation == catalog.Delete && a.Revision == 0 || e.Operation == a.Operation &&
 		e.Digest == a.Digest {
-		return Outcome{Duplicate, a.ObservationID}
+		a.FetchSeq = e.FetchSeq
+		return Outcome{Status: Duplicate, ObservationID: a.ObservationID}
 	}
+	overlaps := e.FetchSeq > a.FetchSeq && e.FetchSeq < a.StoredSeq
+	if overlaps && e.Operation != catalog.Delete {
+		return Outcome{Status: Stale, ObservationID: e.ID, FetchAgain: true}
+	}
+	a.FetchSeq = e.FetchSeq
 	e.Revision = a.Revision + 1
 	if e.Content != nil {
 		e.Completed = catalog.CompleteDocument(e.Content, catalog.Identity{
@@ -153,7 +164,7 @@ func (b *Batch) compareFetch(e *Element, a *Applied) Outcome {
 		})
 	}
 	a.Revision, a.Operation, a.Digest, a.ObservationID = e.Revision, e.Operation, e.Digest, e.ID
-	return Outcome{Accepted, e.ID}
+	return Outcome{Status: Accepted, ObservationID: e.ID, FetchAgain: overlaps}
 }
 
 // State is the state in which an element is archived; ok is false when it is not archived. A replayed element

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -86,7 +87,28 @@ func (c *Catalog) apply(ctx context.Context, tx pgx.Tx, b *observation.Batch) ([
 			return nil, err
 		}
 	}
-	return outcomes, c.write(ctx, tx, b, outcomes, before, applied, &effects)
+	if err := c.write(ctx, tx, b, outcomes, before, applied, &effects); err != nil {
+		return nil, err
+	}
+	return outcomes, c.fetchAgain(ctx, tx, b, outcomes)
+}
+
+// fetchAgain marks the entities of which a fetch could not be compared, and enqueues their fetch.
+func (c *Catalog) fetchAgain(ctx context.Context, tx pgx.Tx, b *observation.Batch,
+	outcomes []observation.Outcome) error {
+	var keys []observation.Key
+	for i, o := range outcomes {
+		if key := b.Elements[i].Key(); o.FetchAgain && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	for _, key := range keys {
+		if _, err := tx.Exec(ctx, markEntityDirty, b.Source.ConnectionID, key.Entity,
+			key.ExternalID); err != nil {
+			return err
+		}
+	}
+	return c.jobs.EnqueueRefresh(ctx, tx, b.Source.ConnectionID, keys...)
 }
 
 // enqueueJobs enqueues the push of the changed items, and new bodies for the items of changed nodes that are

@@ -20,7 +20,7 @@ ON CONFLICT DO NOTHING`
 
 const lockEntityRows = `
 SELECT e.entity, e.external_id, e.revision, e.operation, e.content_digest, e.observation_id, e.fetch_seq,
-    e.redacted_at IS NOT NULL, e.quarantined_id, e.quarantined_digest, e.quarantined_revision
+    e.stored_seq, e.redacted_at IS NOT NULL, e.quarantined_id, e.quarantined_digest, e.quarantined_revision
 FROM control.entities e
 JOIN unnest($2::text[], $3::text[]) AS k (entity, external_id)
     ON e.entity = k.entity AND e.external_id = k.external_id
@@ -42,8 +42,8 @@ func lockEntities(ctx context.Context, tx pgx.Tx, c ident.ConnectionID,
 		var k observation.Key
 		var a observation.Applied
 		_, err := pgx.ForEachRow(rows, []any{&k.Entity, &k.ExternalID, &a.Revision, &a.Operation, &a.Digest,
-			&a.ObservationID, &a.FetchSeq, &a.Redacted, &a.QuarantinedID, &a.QuarantinedDigest,
-			&a.QuarantinedRevision}, func() error {
+			&a.ObservationID, &a.FetchSeq, &a.StoredSeq, &a.Redacted, &a.QuarantinedID,
+			&a.QuarantinedDigest, &a.QuarantinedRevision}, func() error {
 			applied[k] = a
 			return nil
 		})

@@ -182,10 +182,13 @@ func queueSuperseded(out *pgx.Batch, b *observation.Batch, outcomes []observatio
 	}
 }
 
+// A fetch takes the number with which it is stored when it has ended.
 const updateEntities = `
 UPDATE control.entities e
 SET revision = k.revision, operation = k.operation, content_digest = k.content_digest,
-    observation_id = k.observation_id, fetch_seq = k.fetch_seq, quarantined_id = k.quarantined_id,
+    observation_id = k.observation_id, fetch_seq = k.fetch_seq,
+    stored_seq = CASE WHEN k.fetch_seq > 0 THEN nextval('control.fetch_seq') ELSE 0 END,
+    quarantined_id = k.quarantined_id,
     quarantined_digest = k.quarantined_digest, quarantined_revision = k.quarantined_revision
 FROM unnest($2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::bigint[],
     $9::text[],

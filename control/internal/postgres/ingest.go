@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -62,10 +63,11 @@ func (c *Catalog) ApplyFetch(ctx context.Context, b *observation.Batch, key obse
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
-		completed = now == dirtySeq
 		if outcomes, err = c.apply(ctx, tx, b); err != nil {
 			return err
 		}
+		completed = now == dirtySeq &&
+			!slices.ContainsFunc(outcomes, func(o observation.Outcome) bool { return o.FetchAgain })
 		if _, err := tx.Exec(ctx, setCleanSeq, b.Source.ConnectionID, key.Entity, key.ExternalID,
 			dirtySeq); err != nil || !completed {
 			return err

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -83,14 +82,15 @@ func TestFetchesAreNumberedAndCompared(t *testing.T) {
 			t.Errorf("%v, want %v", got, want)
 		}
 	}
-	n1, n2, n3, n4, n5 := s.number(), s.number(), s.number(), s.number(), s.number()
+	n1, n2 := s.number(), s.number()
 	check(s.fetched(from, n2, theProduct("p", "two")), observation.Accepted)
 	check(s.fetched(from, n1, theProduct("p", "one")), observation.Stale)
+	n3 := s.number()
 	check(s.fetched(from, n3, theProduct("p", "two")), observation.Duplicate)
 	check(s.fetched(from, n2, theProduct("p", "late")), observation.Stale)
-	check(s.fetched(from, n4, gone("p")), observation.Accepted)
+	check(s.fetched(from, s.number(), gone("p")), observation.Accepted)
 	check(s.fetched(from, n3, theProduct("p", "risen")), observation.Stale)
-	check(s.fetched(from, n5, gone("p")), observation.Duplicate)
+	check(s.fetched(from, s.number(), gone("p")), observation.Duplicate)
 	if v := s.served("p"); v.Body != nil || v.Revision != 2 {
 		t.Errorf("the deleted item is served: %+v", v)
 	}
@@ -144,48 +144,61 @@ func TestAProvidersObservationIsReadRaw(t *testing.T) {
 	}
 }
 
-// TestFetchesThatEndInAnyOrder fetches a changing truth with several workers, delays their results, and
-// expects the truth of the last fetch in the end and a refresh_revision that never decreases.
+// TestFetchesThatEndInAnyOrder fetches a changing truth. Fetches begin, read and are stored in any order, and
+// some are stored at the same time. It expects that no older version replaces a newer one, and that the fetch
+// which follows overlapping ones brings the last truth.
 func TestFetchesThatEndInAnyOrder(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.forbidFalls()
 	from := s.provided("any order")
 	s.source = from
-	var truth atomic.Int64
-	truth.Store(1)
-	var wg sync.WaitGroup
-	bring := make(chan func(), 400)
-	for range 4 {
-		wg.Go(func() {
-			for apply := range bring {
-				apply()
-			}
-		})
-	}
-	see := func() provider.Fetched { // 0 of 5 is a delete
-		v := truth.Add(1)
-		if v%5 == 0 {
+	truth := 0
+	see := func() provider.Fetched { // one of five is a delete
+		if truth++; truth%5 == 0 {
 			return gone("p")
 		}
-		return theProduct("p", fmt.Sprint(v))
+		return theProduct("p", fmt.Sprint(truth))
 	}
-	var pending []func()
-	for range 200 {
-		number, seen := s.number(), see()
-		pending = append(pending, func() { s.fetched(from, number, seen) })
+	type fetch struct {
+		number int64
+		seen   *provider.Fetched
 	}
-	rand.Shuffle(len(pending), func(i, j int) { pending[i], pending[j] = pending[j], pending[i] })
-	for _, p := range pending {
-		bring <- p
+	under := make([]fetch, 8)
+	var stores sync.WaitGroup
+	for range 600 {
+		switch f := &under[rand.IntN(len(under))]; {
+		case f.number == 0:
+			f.number = s.number()
+		case f.seen == nil:
+			seen := see()
+			f.seen = &seen
+		default:
+			ended := *f
+			stores.Go(func() { s.fetched(from, ended.number, *ended.seen) })
+			if rand.IntN(3) > 0 { // the others are stored while more begin
+				stores.Wait()
+			}
+			*f = fetch{}
+		}
 	}
-	close(bring)
-	wg.Wait()
-	if truth.Load()%5 == 0 {
-		t.Fatal("the truth ends with a delete")
+	stores.Wait()
+	for truth%5 != 1 {
+		see()
 	}
-	if title, _, _ := titleOf(t, s.served("p").Body); title != fmt.Sprint(truth.Load()) {
-		t.Errorf("served %s, the truth is %d", title, truth.Load())
+	s.fetched(from, s.number(), theProduct("p", fmt.Sprint(truth)))
+	if title, _, _ := titleOf(t, s.served("p").Body); title != fmt.Sprint(truth) {
+		t.Errorf("served %s, the truth is %d", title, truth)
+	}
+	if n := scan[int](s, `
+WITH seen AS (
+    SELECT revision, (convert_from(raw, 'UTF8')::json ->> 'title')::int AS truth
+    FROM control.observations
+    WHERE connection_id = $1 AND state = 'accepted' AND operation = 'upsert'
+)
+SELECT count(*) FROM seen a JOIN seen b ON a.revision < b.revision AND a.truth > b.truth`,
+		from.ConnectionID); n != 0 {
+		t.Errorf("%d times an older truth came after a newer one", n)
 	}
 	if n := s.retries(); n != 0 {
 		t.Errorf("%v transactions were repeated", n)
