@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -35,16 +36,28 @@ type Redis struct {
 	RedisUsername string   `envconfig:"REDIS_USERNAME" desc:"ACL user"`
 	RedisPassword Secret   `envconfig:"REDIS_PASSWORD" desc:"password of the ACL user"`
 	RedisTLS      bool     `envconfig:"REDIS_TLS" default:"false" desc:"connect with TLS"`
-	RedisPrefix   string   `envconfig:"REDIS_PREFIX" default:"sf:" desc:"prefix of all keys; must be the same for edge and control"`
+	RedisPrefix   string   `envconfig:"REDIS_PREFIX" default:"sf:" desc:"prefix of all keys and channels, 1 to 64 characters of A-Z a-z 0-9 . _ - and :; the same for edge and control; releases that share a Redis need different ones"`
 }
 
 // Validate implements the check that Load calls.
-func (r Redis) Validate() []error { return Addresses("REDIS_ADDRS", r.RedisAddrs) }
+func (r Redis) Validate() []error {
+	errs := Addresses("REDIS_ADDRS", r.RedisAddrs)
+	if !redisPrefix.MatchString(r.RedisPrefix) {
+		errs = append(errs, Errorf("REDIS_PREFIX", "must be 1 to 64 characters of A-Z a-z 0-9 . _ - and :"))
+	}
+	return errs
+}
+
+// redisPrefix excludes braces, which would be the hash tag of every key in a cluster, and what has a meaning
+// in the patterns of an ACL.
+var redisPrefix = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,64}$`)
 
 // Kafka is the fragment of the services that use Kafka. The settings of topics are used only when a topic
 // does not exist yet.
 type Kafka struct {
 	KafkaBrokers      []string `envconfig:"KAFKA_BROKERS" required:"true" desc:"Kafka bootstrap addresses, host:port, separated by commas"`
+	SignalsTopic      string   `envconfig:"KAFKA_SIGNALS_TOPIC" default:"storefront.signals.v1" desc:"topic of signals, the same for edge and relay; releases that share a Kafka need different ones"`
+	DecisionsTopic    string   `envconfig:"KAFKA_DECISIONS_TOPIC" default:"storefront.decisions.v1" desc:"topic of Decisions, the same for edge and relay; releases that share a Kafka need different ones"`
 	TopicPartitions   int      `envconfig:"KAFKA_TOPIC_PARTITIONS" default:"12" desc:"partitions of a topic that is created at start"`
 	ReplicationFactor int      `envconfig:"KAFKA_REPLICATION_FACTOR" default:"-1" desc:"replicas of a topic that is created at start; -1 is the broker's default (use 3 in production)"`
 	KafkaTLS          bool     `envconfig:"KAFKA_TLS" default:"false" desc:"connect with TLS"`
@@ -64,7 +77,7 @@ const (
 
 // Validate implements the check that Load calls.
 func (k Kafka) Validate() []error {
-	errs := Addresses("KAFKA_BROKERS", k.KafkaBrokers)
+	errs := append(Addresses("KAFKA_BROKERS", k.KafkaBrokers), k.validateTopics()...)
 	if k.TopicPartitions < 1 || k.TopicPartitions > 1024 {
 		errs = append(errs, Errorf("KAFKA_TOPIC_PARTITIONS", "must be 1 to 1024"))
 	}
@@ -95,6 +108,23 @@ func (k Kafka) Validate() []error {
 	}
 	return errs
 }
+
+func (k Kafka) validateTopics() []error {
+	var errs []error
+	for variable, name := range map[string]string{"KAFKA_SIGNALS_TOPIC": k.SignalsTopic,
+		"KAFKA_DECISIONS_TOPIC": k.DecisionsTopic} {
+		if !topicName.MatchString(name) || name == "." || name == ".." {
+			errs = append(errs, Errorf(variable, "must be 1 to 249 characters of A-Z a-z 0-9 . _ -"))
+		}
+	}
+	if strings.ReplaceAll(k.SignalsTopic, ".", "_") == strings.ReplaceAll(k.DecisionsTopic, ".", "_") {
+		errs = append(errs, Errorf("KAFKA_DECISIONS_TOPIC",
+			"must differ from KAFKA_SIGNALS_TOPIC in more than . and _, which are one in Kafka's metrics"))
+	}
+	return errs
+}
+
+var topicName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
 
 // Telemetry is the fragment of all services: the operations port, the log and tracing.
 type Telemetry struct {

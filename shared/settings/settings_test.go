@@ -155,10 +155,28 @@ func TestKafkaSettings(t *testing.T) {
 		"T_KAFKA_PASSWORD: is":  {"T_KAFKA_SASL=PLAIN", "T_KAFKA_USERNAME=u"},
 		"T_KAFKA_SASL: is":      {"T_KAFKA_PASSWORD=p"},
 		"T_KAFKA_CA_FILE: ":     {"T_KAFKA_CA_FILE=/ca.crt"},
+
+		"T_KAFKA_SIGNALS_TOPIC: must be 1 to 249":   {"T_KAFKA_SIGNALS_TOPIC=a/b"},
+		"T_KAFKA_DECISIONS_TOPIC: must be 1 to 249": {"T_KAFKA_DECISIONS_TOPIC=.."},
+		"T_KAFKA_DECISIONS_TOPIC: must differ":      {"T_KAFKA_DECISIONS_TOPIC=storefront_signals.v1"},
 	} {
 		cfg.Kafka = Kafka{}
 		if err := load(environ...); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v: %v", environ, err)
+		}
+	}
+}
+
+// A brace in the prefix would be the hash tag of every key, and a star would open an ACL's pattern.
+func TestRedisPrefix(t *testing.T) {
+	t.Parallel()
+	var cfg struct{ Redis }
+	for prefix, valid := range map[string]bool{"": true, "shop-1:": true, "eu:shop_1.a:": true,
+		"{sf}:": false, "sf*": false, "sf[a]": false, "s f": false, strings.Repeat("a", 65): false} {
+		cfg.Redis = Redis{}
+		err := Load("T", &cfg, []string{"T_REDIS_ADDRS=a:1", "T_REDIS_PREFIX=" + prefix})
+		if (err == nil) != valid || !valid && !strings.Contains(err.Error(), "T_REDIS_PREFIX: must be") {
+			t.Errorf("prefix %q: %v", prefix, err)
 		}
 	}
 }

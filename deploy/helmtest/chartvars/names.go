@@ -22,8 +22,8 @@ type component struct {
 func components() []component {
 	redis := []string{"REDIS_ADDRS", "REDIS_USERNAME", "REDIS_TLS", "REDIS_PREFIX"}
 	traces := []string{"TRACE_ENDPOINT", "TRACE_RATIO"}
-	kafka := []string{"KAFKA_BROKERS", "KAFKA_TOPIC_PARTITIONS", "KAFKA_REPLICATION_FACTOR", "KAFKA_TLS",
-		"KAFKA_SASL", "KAFKA_USERNAME"}
+	kafka := []string{"KAFKA_BROKERS", "KAFKA_SIGNALS_TOPIC", "KAFKA_DECISIONS_TOPIC",
+		"KAFKA_TOPIC_PARTITIONS", "KAFKA_REPLICATION_FACTOR", "KAFKA_TLS", "KAFKA_SASL", "KAFKA_USERNAME"}
 	return []component{
 		{"edgeConfig", "edge/CONFIG.md", "EDGE_", slices.Concat(redis, kafka, traces,
 			[]string{"LISTEN", "ADMIN_LISTEN", "ERRORS_BASE", "REPLICAS", "ENGINE_URL", "DRAIN_DELAY"})},

@@ -53,16 +53,11 @@ type Config struct {
 	MaxConnectionsPerAddress int           `envconfig:"MAX_CONNECTIONS_PER_ADDRESS" default:"512" desc:"connections that one peer address (IPv6: /64) that is no trusted proxy may have open; more are answered 429, and their bodies may take a quarter of MAX_BODY_BYTES; a balancer that hides the clients' addresses belongs into TRUSTED_PROXIES; 0: no limit"`
 	LogSample                int           `envconfig:"LOG_SAMPLE" default:"100" desc:"one in so many successful requests is logged; 0: none. Failed requests do not count: for each operation, status and error code up to ten a second (4xx) or one a second (5xx) are logged, and similar_not_logged in the next line is the number of those left out"`
 	DrainDelay               time.Duration `envconfig:"DRAIN_DELAY" default:"3s" desc:"time at a stop between not ready and accepting no more connections"`
-
-	// The topics are fixed, because engine-relay reads them; only tests have their own.
-	SignalsTopic   string `ignored:"true"`
-	DecisionsTopic string `ignored:"true"`
 }
 
 // newConfig returns the defaults of edge where they differ from those of a fragment.
 func newConfig() Config {
-	return Config{Postgres: settings.Postgres{StatementTimeout: 2 * time.Second},
-		SignalsTopic: stream.TopicSignals, DecisionsTopic: stream.TopicDecisions}
+	return Config{Postgres: settings.Postgres{StatementTimeout: 2 * time.Second}}
 }
 
 // Load reads the configuration from the environment, and reports all its errors at once.

@@ -132,7 +132,7 @@ func (a *App) wire(registry prometheus.Registerer) parts {
 		}
 	}
 	p.sink = sink.New(writer)
-	signals, decisions := cfg.topics()
+	signals, decisions := cfg.SignalsTopic, cfg.DecisionsTopic
 	p.replayer = sink.NewReplayer(sink.ReplayerConfig{Store: store, Writer: p.sink, Decisions: decisions,
 		Logger: logger})
 	p.consumer = consumer.New(consumer.Config{

@@ -1,12 +1,10 @@
 package app
 
 import (
-	"cmp"
 	"time"
 
 	"storefront.internal/engine-relay/internal/engine"
 	"storefront.internal/shared/settings"
-	"storefront.internal/shared/stream"
 )
 
 // Prefix is the prefix of every variable of engine-relay.
@@ -17,7 +15,7 @@ type Config struct {
 	settings.Postgres
 	settings.Kafka
 	settings.Telemetry
-	KafkaGroup    string `envconfig:"KAFKA_GROUP" default:"storefront-relay" desc:"consumer group, the same for all relays of a database"`
+	KafkaGroup    string `envconfig:"KAFKA_GROUP" default:"storefront-relay" desc:"consumer group, the same for all relays of a database and not that of another release"`
 	AcceptLoss    bool   `envconfig:"KAFKA_ACCEPT_LOSS" default:"false" desc:"continue at the first offset that Kafka has when it lost the next one"`
 	SinkWorkers   int    `envconfig:"SINK_WORKERS" default:"2" desc:"concurrent transactions that store signals, 1 to 8"`
 	SinkBatch     int    `envconfig:"SINK_BATCH" default:"4000" desc:"most signals of such a transaction, 50 to 20000"`
@@ -35,10 +33,6 @@ type Config struct {
 	BackoffMax    time.Duration   `envconfig:"BACKOFF_MAX" default:"1h" desc:"longest such delay"`
 	Lease         time.Duration   `envconfig:"LEASE" default:"1m" desc:"how long a worker leases a lane; raised to twice the engine's timeout plus 5 s"`
 	Workers       int             `envconfig:"WORKERS" default:"4" desc:"concurrent requests to the engine, 1 to 64"`
-
-	// Only tests set the topics: edge and engine-relay must use the same.
-	SignalsTopic   string `ignored:"true"`
-	DecisionsTopic string `ignored:"true"`
 }
 
 // Validate is called by settings.Load.
@@ -85,8 +79,4 @@ func (c *Config) validateEngine() []error {
 		errs = append(errs, settings.Errorf("ENGINE_TOKEN", "is required with %s_ENGINE_URL", Prefix))
 	}
 	return errs
-}
-
-func (c *Config) topics() (signals, decisions string) {
-	return cmp.Or(c.SignalsTopic, stream.TopicSignals), cmp.Or(c.DecisionsTopic, stream.TopicDecisions)
 }

@@ -58,9 +58,8 @@ func (a *App) consume(ctx context.Context) error {
 		return nil
 	case <-a.parts.upkeep.Ready():
 	}
-	signals, decisions := a.cfg.topics()
 	topics := make([]stream.Topic, 0, 2)
-	for _, name := range []string{signals, decisions} {
+	for _, name := range []string{a.cfg.SignalsTopic, a.cfg.DecisionsTopic} {
 		topics = append(topics, stream.Topic{
 			Name: name, Partitions: a.cfg.TopicPartitions, ReplicationFactor: a.cfg.ReplicationFactor,
 		})

@@ -26,6 +26,9 @@
 {{- if ne (empty $v.kafka.sasl.mechanism) (empty $v.kafka.sasl.username) -}}
 {{- fail "kafka.sasl: a mechanism needs a username, and a username a mechanism" -}}
 {{- end -}}
+{{- if eq $v.kafka.signalsTopic $v.kafka.decisionsTopic -}}
+{{- fail "kafka.signalsTopic and kafka.decisionsTopic must be two topics" -}}
+{{- end -}}
 {{- if and $v.ingress.enabled (not $v.ingress.hosts) -}}
 {{- fail "ingress.hosts is required with ingress.enabled: without a host it would serve all names" -}}
 {{- end -}}

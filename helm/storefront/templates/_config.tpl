@@ -19,6 +19,8 @@
 {{- end -}}
 {{- if ne .name "control" -}}
 {{- $_ := set $config (printf "%s_KAFKA_BROKERS" $prefix) (join "," (required "kafka.brokers is required" $v.kafka.brokers)) -}}
+{{- $_ := set $config (printf "%s_KAFKA_SIGNALS_TOPIC" $prefix) $v.kafka.signalsTopic -}}
+{{- $_ := set $config (printf "%s_KAFKA_DECISIONS_TOPIC" $prefix) $v.kafka.decisionsTopic -}}
 {{- $_ := set $config (printf "%s_KAFKA_TOPIC_PARTITIONS" $prefix) (toString $v.kafka.topicPartitions) -}}
 {{- $_ := set $config (printf "%s_KAFKA_REPLICATION_FACTOR" $prefix) (toString $v.kafka.replicationFactor) -}}
 {{- if $v.kafka.tls -}}
