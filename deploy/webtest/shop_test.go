@@ -86,8 +86,10 @@ const (
 )
 
 // A person walks from the home page to the thanks page. Every signal is created at the engine within three
-// seconds, and the pages have no serious accessibility fault at either width, light or dark.
+// seconds, or as much longer as the machine computes slower than at its best. The pages have no serious
+// accessibility fault at either width, light or dark.
 func TestTheDemoShopIsWalked(t *testing.T) {
+	pace := measurePace(t)
 	v := visit(t, chromium(t), shared.demo.URL+"/")
 	look := func(name string) {
 		t.Helper()
@@ -125,11 +127,24 @@ func TestTheDemoShopIsWalked(t *testing.T) {
 	look("checkout")
 	v.click(`main form button`)
 	v.await(`location.pathname.startsWith('/thanks/') && document.readyState === 'complete'`)
-	p := awaitEven(t, 5)
+	// The page tells what it minted after it was loaded.
+	awaitPanel(t, "a signal of each type", func(p panel) bool { return len(missingTypes(p)) == 0 })
+	p := awaitEven(t, len(walkTypes()))
 	look("thanks")
 	v.to(shared.demo.URL + "/account")
 	look("account")
-	checkWalk(t, p)
+	checkWalk(t, p, pace)
+}
+
+// walkTypes are the types of the signals of a walk.
+func walkTypes() []string {
+	return []string{"impression", "click", "add_to_cart", "update_quantity", "purchase"}
+}
+
+func missingTypes(p panel) []string {
+	return slices.DeleteFunc(walkTypes(), func(name string) bool {
+		return slices.ContainsFunc(p.Rows, func(r trail.Row) bool { return r.Type == name })
+	})
 }
 
 // awaitElement waits until the custom element shows items. It shows those that the edge had at hand within
@@ -147,32 +162,33 @@ func (v *visitor) awaitElement() {
 	v.await(ready)
 }
 
+const createdWithin = 3 * time.Second // on a machine that has nothing else to do
+
 // checkWalk checks the rows of a walk by the engine's own times.
-func checkWalk(t *testing.T, p panel) {
+func checkWalk(t *testing.T, p panel, pace *pace) {
 	t.Helper()
 	all, err := shared.receipts(t.Context(), 0)
 	check(t, err)
 	received := map[string]receipt{}
 	for _, r := range all {
-		received[r.Interaction.SignalID] = r
+		if r.Result == "created" {
+			received[r.Interaction.SignalID] = r
+		}
 	}
-	var types []string
-	var slowest time.Duration
 	for _, row := range p.Rows {
-		types = append(types, row.Type)
-		took := received[row.SignalID].ReceivedAt.Sub(row.MintedAt)
-		slowest = max(slowest, took)
-		if took > 3*time.Second || took < -time.Second {
-			t.Errorf("%s %s was created after %s", row.Type, row.SignalID, took)
+		created := received[row.SignalID].ReceivedAt
+		took := created.Sub(row.MintedAt)
+		slowdown := pace.slowdown(row.MintedAt, created)
+		t.Logf("%-15s created after %5d ms, machine %.1f times slower than at best, %d requests", row.Type,
+			took.Milliseconds(), slowdown, len(row.Attempts))
+		if took > time.Duration(slowdown*float64(createdWithin)) || took < -time.Second {
+			t.Errorf("%s %s was created after %s; requests: %+v", row.Type, row.SignalID, took, row.Attempts)
 		}
 		if len(row.Attempts) == 0 || row.Attempts[0].Outcome == "rejected" {
 			t.Errorf("row %+v", row)
 		}
 	}
-	t.Logf("%d signals, the slowest was created %s after it was minted", len(p.Rows), slowest)
-	for _, want := range []string{"impression", "click", "add_to_cart", "update_quantity", "purchase"} {
-		if !slices.Contains(types, want) {
-			t.Errorf("no %s among %v", want, types)
-		}
+	if missing := missingTypes(p); len(missing) > 0 {
+		t.Errorf("no %v", missing)
 	}
 }

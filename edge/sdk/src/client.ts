@@ -55,14 +55,14 @@ export function storefront(o: Options): Storefront {
 
   // --- What the page hears ---
 
-  const heard = new Set<[event: string, f: Function]>([['result', o.onResult ?? Boolean]]);
+  const heard = new Set<[event: string, f: Function]>(o.onResult && [['result', o.onResult]]);
   const tell = (event: string, x: Result | Stats) =>
     heard.forEach(([e, f]) => e === event && setTimeout(f, 0, x));
   const changed = () => tell('state', stats());
 
   const stats = (): Stats => ({
     ...counts, waiting: entries().length - flying.size, inFlight: flying.size, pausedMs: pause(), consent: mode,
-    storage: local.on_ && !local.broken_ ? 'local' : 'memory',
+    storage: !local.on_ || local.broken_ ? 'memory' : 'local',
   });
 
   // --- What the page remembers ---
@@ -104,16 +104,19 @@ export function storefront(o: Options): Storefront {
   // --- What waits, and how it is sent ---
 
   const tab = random('t');
-  const alive = '.alive';
   const attempts: { [name: string]: number } = {};
   const flying = new Set<string>(); // names of entries that a request carries
   let busy: Promise<void> | undefined;
   let carried = 0; // bytes of requests that may outlive the page
   let header = o.auth === 'header' || !!session.get_('form'); // JSON with Authorization
-  let switched = header;
   let most = 50; // signals of a batch
   let failures = 0;
   let notBefore = 0; // of performance.now()
+  let left = false; // the page has ended, or waits in the back-forward cache
+
+  // live gives the tab's sign of life while it has signals to send, and takes it away for others to take over.
+  const live = (some: unknown) =>
+    some && !left && !counts.stopped ? local.set_(tab + '.alive', Date.now()) : local.remove_(tab + '.alive');
 
   const ask = async (url: string, init: RequestInit, ms: number, outer?: AbortSignal): Promise<Answer> => {
     const stop = new AbortController();
@@ -153,7 +156,7 @@ export function storefront(o: Options): Storefront {
       const [owner, id] = name.split('.') as [string, string?];
       const [, minted, json, type] = /^(\d+) (.*"type":"(\w+).*)/.exec(local.get_(name)!) ?? [];
       if (!id) return [];
-      if (owner !== tab && Math.abs(now - +local.get_(owner + alive)!) < 45e3) room--;
+      if (owner !== tab && Math.abs(now - +local.get_(owner + '.alive')!) < 45e3) room--;
       else if (type) return [{ name_: name, id_: id, type_: type as SignalType, json_: json!, minted_: +minted! }];
       else if (owner !== tab) local.remove_(name); // the last sign of life
       return [];
@@ -172,10 +175,9 @@ export function storefront(o: Options): Storefront {
 
   // run sends what waits, as far as it may; the promise ends when no more can be sent now.
   const run = (): Promise<void> | undefined => {
-    if (busy || page?.prerendering) return busy;
+    if (busy || left || page?.prerendering) return busy;
     const all = entries();
-    if (all[0] && !counts.stopped) local.set_(tab + alive, Date.now());
-    else local.remove_(tab + alive);
+    live(all[0]);
     const wait = Math.max(pause(), notBefore - performance.now());
     if (wait <= 0) return send(all);
     if (all[0]) setTimeout(run, wait);
@@ -206,7 +208,7 @@ export function storefront(o: Options): Storefront {
       .then(() => {
         if (keepalive) carried -= bytes;
         for (const e of batch) flying.delete(e.name_);
-        if (busy === sent) busy = undefined;
+        if (!leaving) busy = undefined;
         return run();
       });
     if (!leaving) busy = sent;
@@ -227,7 +229,7 @@ export function storefront(o: Options): Storefront {
   const refuse = (batch: Entry[], text: string, { status, headers }: Response) => {
     const is = (some: RegExp) => some.test(status as never);
     const ms = +headers.get('Retry-After')! * 1e3;
-    if (status === 401 && !switched) header = switched = true;
+    if (status === 401 && !header) header = true;
     else if (is(/40[1345]|410/)) {
       counts.stopped = status;
       console.warn('storefront', status, text);
@@ -267,7 +269,7 @@ export function storefront(o: Options): Storefront {
     if (local.get_(name)) return signal_id;
     const now = clock();
     local.set_('clock', now + 1); // no two signals have the same time
-    local.set_(tab + alive, Date.now());
+    live(1);
     local.set_(name, Date.now() + ' ' + JSON.stringify({
       signal_id, type, occurred_at: new Date(now + (+session.get_('skew')! || 0)), decision_id, ...fields,
       visitor: visitor(), client: !described || type === 'impression' ? client() : undefined,
@@ -330,7 +332,7 @@ export function storefront(o: Options): Storefront {
       const kept = names.map((name) => [name, s.get_(name)!] as const);
       names.forEach(s.remove_);
       s.on_ = mode === 'full' && o.storage !== 'memory';
-      if (mode !== 'off') kept.forEach(([name, value]) => /sig_/.test(name) && s.set_(name, value));
+      if (mode !== 'off') kept.forEach(([name, value]) => name.includes('sig_') && s.set_(name, value));
     }
     changed();
   };
@@ -342,13 +344,19 @@ export function storefront(o: Options): Storefront {
     notBefore = performance.now() + ms;
     return run();
   };
-  const events: Record<string, () => unknown> = {
+  const events: Record<string, (e: any) => unknown> = {
     visibilitychange: () => page!.hidden && leave(),
     pagehide() {
       leave();
-      local.remove_(tab + alive); // others may take over at once
+      left = true;
+      live(0);
     },
-    pageshow: run,
+    pageshow() {
+      left = false;
+      return run();
+    },
+    // Another tab ended, perhaps after this one looked for what it left.
+    storage: ({ key, newValue }) => newValue || /alive$/.test(key) && setTimeout(run, 1e3),
     online: () => wait(0),
     offline: () => wait(30e3), // browsers are wrong about it
   };
@@ -383,7 +391,7 @@ export function storefront(o: Options): Storefront {
     attribution() {
       let text = '1', last;
       for (const [item, decision] of list()) {
-        if (item.includes(',')) continue;
+        if (/,/.test(item)) continue;
         const next = text + (decision === last ? ',' : ';' + decision.slice(4) + ':') + item.slice(4, 12);
         if (next.length > 255) break;
         text = next, last = decision;
@@ -419,7 +427,7 @@ export function storefront(o: Options): Storefront {
     close() {
       counts.stopped = 1;
       clearInterval(timer as number);
-      local.remove_(tab + alive); // others may take over at once
+      live(0);
     },
   };
 }

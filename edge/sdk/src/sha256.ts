@@ -2,33 +2,34 @@
 // its id when the call that makes it returns, on plain http too.
 
 const rotate = (x: number, n: number) => (x >>> n) | (x << (32 - n));
+const mix = (x: number, p: number, q: number, r: number) => rotate(x, p) ^ rotate(x, q) ^ r;
 
-/** Returns the 8 words of the digest. */
+/** Returns the digest in the first 8 words. */
 export function sha256(bytes: number[]): number[] {
   // The first 32 bits of the fractions of the square and the cube roots of the first 64 primes.
   const squares: number[] = [];
   const cubes: number[] = [];
-  next: for (let n = 2; !cubes[63]; n++) {
-    for (let d = 2; d < n; d++) if (n % d === 0) continue next;
+  for (let n = 2; !cubes[63]; n++) {
+    let d = 2;
+    while (n % d) d++;
+    if (d < n) continue;
     squares.push((n ** (1 / 2) * 2 ** 32) | 0);
     cubes.push((n ** (1 / 3) * 2 ** 32) | 0);
   }
-  const size = bytes.length;
-  const padded = new Uint8Array(((size + 72) >> 6) << 6);
-  padded.set([...bytes, 128]);
-  const view = new DataView(padded.buffer);
-  view.setUint32(padded.length - 4, size * 8);
-  let hash = squares.slice(0, 8);
-  for (let at = 0; at < padded.length; at += 64) {
+  const words: number[] = []; // with a bit 1 behind the bytes, zeros, and their length in the last word of a block
+  [...bytes, 128].forEach((byte, i) => (words[i >> 2]! |= byte << (24 - (i % 4) * 8)));
+  words[(((bytes.length + 8) >> 6) << 4) + 15] = bytes.length * 8;
+  let hash = squares; // whose first 8 words count
+  for (let at = 0; at < words.length; at += 16) {
     const w: number[] = [];
     let s = hash;
     for (let i = 0; i < 64; i++) {
       const x = w[i - 15]!, y = w[i - 2]!;
-      w[i] = i < 16 ? view.getInt32(at + i * 4)
-        : (rotate(x, 7) ^ rotate(x, 18) ^ (x >>> 3)) + (rotate(y, 17) ^ rotate(y, 19) ^ (y >>> 10)) + w[i - 16]! + w[i - 7]! | 0;
+      w[i] = i < 16 ? words[at + i]! | 0
+        : mix(x, 7, 18, x >>> 3) + mix(y, 17, 19, y >>> 10) + w[i - 16]! + w[i - 7]! | 0;
       const [a, b, c, d, e, f, g, h] = s as [number, number, number, number, number, number, number, number];
-      const first = (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) + h + cubes[i]! + w[i]!;
-      s = [(rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c)) + first | 0, a, b, c, (d + first) | 0, e, f, g];
+      const first = mix(e, 6, 11, rotate(e, 25)) + ((e & f) ^ (~e & g)) + h + cubes[i]! + w[i]!;
+      s = [mix(a, 2, 13, rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c)) + first | 0, a, b, c, d + first | 0, e, f, g];
     }
     hash = hash.map((x, i) => (x + s[i]!) | 0);
   }

@@ -15,9 +15,10 @@ export function openStore(name: 'localStorage' | 'sessionStorage', prefix: strin
   const memory: Record<string, string> = {};
   const attempt = <T>(f: (s: Storage) => T): T | undefined => {
     try {
-      return store.on_ ? f(globalThis[name]) : undefined;
+      if (store.on_) return f(globalThis[name]);
     } catch {
-      store.broken_ ||= !!setTimeout(failed);
+      if (!store.broken_) setTimeout(failed);
+      store.broken_ = true;
       return;
     }
   };

@@ -118,6 +118,69 @@ test('a page that was left hands its signals over at once', async () => {
   assert.equal(b.results[0].status, 'accepted');
 });
 
+for (const [what, answer] of Object.entries({
+  'is cut': { status: 202, cut: true, after: 100 },
+  'is a 500': { status: 500, after: 100 },
+})) {
+  test(`a page that was left gives no sign of life again when its last answer ${what}`, async () => {
+    const world = new World();
+    const a = await open(world);
+    world.script.push(answer);
+    const id = a.decision.items[0].addToCart();
+    a.page.fire('pagehide', { persisted: false });
+    a.page.hide(); // browsers hide a page after pagehide
+    await world.advance(101); // the page is not torn down at once
+    assert.deepEqual(alive(world), []);
+    await world.advance(5000);
+    const last = world.signalRequests().filter((r) => !r.beacon);
+    assert.equal(last.length, 1, 'a page that was left asks no more');
+    a.page.kill();
+    await open(world);
+    await world.advance(1000);
+    assert.equal(world.counted.get(id), 1);
+    assert.deepEqual(stored(world), []);
+  });
+}
+
+test('a page that ends after the next one began is taken over without delay', async () => {
+  const world = new World();
+  const a = await open(world);
+  world.script.push('hang');
+  const id = a.decision.items[0].addToCart();
+  await world.advance(60);
+  await open(world);
+  await world.advance(1500);
+  assert.equal(world.signalRequests().length, 1);
+  a.page.close();
+  await world.advance(1000);
+  assert.equal(world.counted.get(id), 1);
+  assert.equal(world.signalRequests().length, 2);
+});
+
+test('what is told while a page ends is handed over, too', async () => {
+  const world = new World();
+  const a = await open(world);
+  world.script.push('hang');
+  a.page.window.addEventListener('pagehide', () => a.decision.items[0].addToCart());
+  a.page.fire('pagehide', { persisted: false });
+  assert.equal(stored(world).length, 1);
+  assert.deepEqual(alive(world), []);
+  a.page.hide();
+  assert.equal(world.signalRequests().length, 1);
+});
+
+test('a page that comes back gives signs of life again', async () => {
+  const world = new World();
+  const a = await open(world);
+  world.script = Array(100).fill(down);
+  a.decision.items[0].addToCart();
+  a.page.freeze();
+  assert.deepEqual(alive(world), []);
+  a.page.thaw();
+  await world.advance(0);
+  assert.equal(alive(world).length, 1);
+});
+
 test('the sign of life goes with the last signal', async () => {
   const world = new World();
   const a = await open(world);

@@ -50,6 +50,12 @@ export class World {
     return page;
   }
 
+  // tell fires storage events in all pages but the one that wrote.
+  async tell(writer, change) {
+    await null;
+    for (const page of this.pages) if (page !== writer && !page.gone && !page.frozen) page.fire('storage', change);
+  }
+
   signalRequests() {
     return this.requests.filter((r) => r.url.includes('/storefront-signals'));
   }
@@ -84,11 +90,11 @@ export class World {
 }
 
 class FakeStorage {
-  constructor(data, page) {
+  constructor(data, page, changed = () => {}) {
     return new Proxy({}, {
       get: (_, k) => (page.refuse(), data.get(k)),
-      set: (_, k, v) => (page.refuse(true), data.set(k, String(v)), true),
-      deleteProperty: (_, k) => (page.refuse(), data.delete(k), true),
+      set: (_, k, v) => (page.refuse(true), data.set(k, String(v)), changed(k, String(v)), true),
+      deleteProperty: (_, k) => (page.refuse(), data.delete(k) && changed(k, null), true),
       ownKeys: () => (page.refuse(), [...data.keys()]),
       getOwnPropertyDescriptor: () => ({ enumerable: true, configurable: true }),
     });
@@ -142,7 +148,7 @@ class Page {
       performance: { timeOrigin: began + skew, now: () => world.now - began },
       Date: PageDate, setTimeout: (f, ms, ...args) => time(f, ms, 0, ...args), clearTimeout: clear, setInterval: (f, ms) => time(f, ms, ms), clearInterval: clear,
       addEventListener: this.window.addEventListener.bind(this.window),
-      IntersectionObserver: fakeObserver(this), localStorage: new FakeStorage(world.data, this), sessionStorage: new FakeStorage(session, this),
+      IntersectionObserver: fakeObserver(this), localStorage: new FakeStorage(world.data, this, (key, newValue) => world.tell(this, { key, newValue })), sessionStorage: new FakeStorage(session, this),
       fetch: (u, init) => this.fetch(u, init),
     });
     this.global.window = this.global;
