@@ -26,7 +26,7 @@ func TestDashboardsAndAlertsAreComplete(t *testing.T) {
 				t.Fatal(err)
 			}
 			rendered = string(text)
-			checkRenderedRules(t, rendered, o.at("metadata", "namespace"))
+			checkRenderedRules(t, rendered, o.at("metadata", "namespace"), "sf")
 		}
 		if o.component() == "dashboard" {
 			data, _ := o.at("data").(map[string]any)
@@ -57,7 +57,7 @@ func TestDashboardsAndAlertsAreComplete(t *testing.T) {
 }
 
 // checkRenderedRules checks the rules with promtool, and the selectors of their expressions.
-func checkRenderedRules(t *testing.T, text string, namespace any) {
+func checkRenderedRules(t *testing.T, text string, namespace any, release string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "rules.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -75,12 +75,12 @@ func checkRenderedRules(t *testing.T, text string, namespace any) {
 	if err := yaml.Unmarshal([]byte(text), &rules); err != nil {
 		t.Fatal(err)
 	}
-	metric := regexp.MustCompile(`\b(storefront[_:]|kube_|process_)[a-zA-Z0-9_:]+(\{namespace="([^"]*)")?`)
+	metric := regexp.MustCompile(`\b(storefront[_:]|kube_|process_)[a-zA-Z0-9_:]+(\{namespace="([^"]*)"(,release="([^"]*)")?)?`)
 	for _, g := range rules.Groups {
 		for _, r := range g.Rules {
 			for _, m := range metric.FindAllStringSubmatch(r.Expr, -1) {
-				if m[3] != namespace {
-					t.Errorf("%s%s: %s does not select the namespace %v", r.Alert, r.Record, m[0], namespace)
+				if m[3] != namespace || m[5] != release && m[1] != "kube_" {
+					t.Errorf("%s%s: %s does not select %s in %v", r.Alert, r.Record, m[0], release, namespace)
 				}
 			}
 			if strings.Contains(r.Expr, "by (namespace") || strings.Contains(r.Expr, "on (namespace") {

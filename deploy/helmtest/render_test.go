@@ -80,8 +80,13 @@ const kubeVersion = "1.36.0"
 // render returns the text of a release `sf` in the namespace `shop`.
 func render(t *testing.T, args ...string) string {
 	t.Helper()
-	args = append([]string{"template", "sf", "helm/storefront", "-n", "shop", "--kube-version", kubeVersion},
-		args...)
+	return renderAs(t, "sf", "shop", args...)
+}
+
+func renderAs(t *testing.T, release, namespace string, args ...string) string {
+	t.Helper()
+	args = append([]string{"template", release, "helm/storefront", "-n", namespace, "--kube-version",
+		kubeVersion}, args...)
 	cmd := exec.CommandContext(t.Context(), tool(t, "helm"), args...)
 	cmd.Dir = root(t)
 	var stderr bytes.Buffer

@@ -137,8 +137,9 @@ func checkQueries(t *testing.T, n names, at string, p live.Panel) {
 		if unknown := n.unknown(q.Expr); unknown != nil || q.Datasource.UID != "${datasource}" {
 			t.Errorf("%s: unknown names %v, data source %s", at, unknown, q.Datasource.UID)
 		}
-		if !strings.Contains(q.Expr, "$namespace") || !strings.Contains(q.Expr, "$cluster") {
-			t.Errorf("%s does not select by cluster and namespace: %s", at, q.Expr)
+		if !strings.Contains(q.Expr, "$namespace") || !strings.Contains(q.Expr, "$cluster") ||
+			!strings.Contains(q.Expr, "$release") {
+			t.Errorf("%s does not select by cluster, namespace and release: %s", at, q.Expr)
 		}
 	}
 }

@@ -71,7 +71,7 @@ func customerLabels() []string {
 // targetLabels are the labels of a target. A metric's label of the same name becomes exported_….
 func targetLabels() []string {
 	return []string{"job", "instance", "namespace", "pod", "container", "endpoint", "service", "node",
-		"prometheus"}
+		"prometheus", "release", "cluster"}
 }
 
 // isNative makes a sample of the histogram; its schema tells.

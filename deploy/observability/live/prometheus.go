@@ -91,7 +91,7 @@ func startPrometheus(ctx context.Context, root, dir string, x *topology.Topology
 // They win over labels of the metrics.
 func targetLabels(job string, i int) string {
 	return fmt.Sprintf("{namespace: shop, service: sf-storefront-%s-ops, pod: sf-storefront-%s-%d, "+
-		"container: %s, endpoint: ops, node: node-0, prometheus: monitoring/k8s, cluster: c1}",
+		"container: %s, endpoint: ops, node: node-0, prometheus: monitoring/k8s, cluster: c1, release: sf}",
 		job, job, i, job)
 }
 
