@@ -79,12 +79,12 @@ deploy/webtest/node_modules: deploy/webtest/package-lock.json
 
 .PHONY: soak
 soak: build ## Run the system tests at full length (SOAKTIME=120m at most)
-	SOAK=1 bin/local exec -- $(TEST) -v -parallel 16 -timeout $(SOAKTIME) storefront.internal/deploy/systemtest/...
-	SOAK=1 bin/local exec -- $(TEST) -v -run 'TestADelete|TestFetches' storefront.internal/control/internal/postgres
+	SOAK=1 bin/local exec -- env $(TEST) -v -parallel 16 -timeout $(SOAKTIME) storefront.internal/deploy/systemtest/...
+	SOAK=1 bin/local exec -- env $(TEST) -v -run 'TestADelete|TestFetches' storefront.internal/control/internal/postgres
 
 .PHONY: matrix
 matrix: build ## Make each dependency fail in each way and write deploy/runbooks/failure-matrix.md (8 minutes)
-	SOAK=1 MATRIX_PAGE=$(CURDIR)/deploy/runbooks/failure-matrix.md bin/local exec -- $(TEST) -v -run 'TestFailureMatrix$$' -timeout 20m \
+	SOAK=1 MATRIX_PAGE=$(CURDIR)/deploy/runbooks/failure-matrix.md bin/local exec -- env $(TEST) -v -run 'TestFailureMatrix$$' -timeout 20m \
 		storefront.internal/deploy/systemtest
 
 .PHONY: faults
