@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"time"
 
 	"storefront.internal/control/internal/principal"
 	"storefront.internal/control/internal/seal"
@@ -34,18 +33,14 @@ type Config struct {
 	ConnectorPepper settings.Secret `envconfig:"CONNECTOR_PEPPER" desc:"pepper of custom connectors' tokens, at least 32 characters; empty: custom connectors are off"`
 	BodyBudget      int64           `envconfig:"BODY_BUDGET" default:"134217728" desc:"bytes of request bodies of deliver_observations that the process buffers at a time, at least 33554432 (one body); a request that exceeds it gets a 503, and so does one of a connection that holds a quarter of it. Work on bodies may take as many bytes again, by the size of what is parsed, and waits beyond that"`
 	WebhookBudget   int64           `envconfig:"WEBHOOK_BODY_BUDGET" default:"33554432" desc:"bytes of request bodies of deliver_webhook that the process buffers at a time, at least 5242880 (one body); a request that exceeds it gets a 503"`
-	ArchiveDays     int             `envconfig:"ARCHIVE_DAYS" default:"0" desc:"days after which archived observations, also quarantined ones, and their snapshots are dropped, at least 31; 0 keeps them"`
+	Retention
 }
 
-// The smallest budgets, and the bounds of the archive: drop_partitions does not drop the last thirty days.
+// The smallest budgets.
 const (
 	minBodyBudget    = 32 << 20
 	minWebhookBudget = 5 << 20
-	minArchiveDays   = 31
-	maxArchiveDays   = 36500
 )
-
-func (c *Config) retention() time.Duration { return time.Duration(c.ArchiveDays) * 24 * time.Hour }
 
 // lateCatchUps is after how many intervals without a catch-up a shop counts as late: one passes while a
 // reload takes its turn, and another one until a failed catch-up has been repeated.
@@ -84,10 +79,6 @@ func (c *Config) Validate() []error {
 	if c.WebhookBudget < minWebhookBudget {
 		faults = append(faults, settings.Errorf("WEBHOOK_BODY_BUDGET", "must be at least %d",
 			minWebhookBudget))
-	}
-	if c.ArchiveDays != 0 && (c.ArchiveDays < minArchiveDays || c.ArchiveDays > maxArchiveDays) {
-		faults = append(faults, settings.Errorf("ARCHIVE_DAYS", "must be 0, or %d to %d",
-			minArchiveDays, maxArchiveDays))
 	}
 	return faults
 }

@@ -31,9 +31,11 @@ type Config struct {
 	Items      ItemPusher
 	Recomposer Recomposer
 	Archive    Archive
-	Retention  time.Duration // of the archive; 0 keeps everything
-	Shops      *ShopWork     // nil: no job calls a provider's shop
-	Installs   *InstallWork  // nil: no job advances installations
+	Retention  Retention
+	PurgeDead  Purger       // of dead letters; needed with their retention
+	PurgeRuns  Purger       // of bootstrap runs; needed with their retention
+	Shops      *ShopWork    // nil: no job calls a provider's shop
+	Installs   *InstallWork // nil: no job advances installations
 	Workers    Workers
 	Holder     Holder   // nil: a job that ends its process disables no connection
 	Metrics    *Metrics // nil: jobs are not measured
@@ -112,7 +114,7 @@ func (r *Runner) workers() (*river.Workers, error) {
 		addWorker(all, longTimeout, func(ctx context.Context, a recompose) error {
 			return r.cfg.Recomposer.Recompose(ctx, a.ConnectionID, a.TaxonomyIDs)
 		}),
-		addWorker(all, 0, r.cfg.maintainArchive),
+		addWorker(all, longTimeout, r.cfg.maintainArchive),
 	)
 }
 

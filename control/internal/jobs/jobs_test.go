@@ -25,8 +25,8 @@ func (f pushFunc) Publish(context.Context) error { return f() }
 
 type noArchive struct{}
 
-func (noArchive) EnsurePartitions(_ context.Context, days int) (int, error)  { return days, nil }
-func (noArchive) DropPartitions(_ context.Context, _ time.Time) (int, error) { return 0, nil }
+func (noArchive) EnsurePartitions(_ context.Context, days int) (int, error)    { return days, nil }
+func (noArchive) DropPartitions(context.Context, time.Time) (int, bool, error) { return 0, false, nil }
 
 func TestKeyPushTriesAgainSoonAndForLong(t *testing.T) {
 	t.Parallel()

@@ -209,32 +209,3 @@ func every(interval time.Duration, args river.JobArgs, onStart bool) *river.Peri
 }
 
 func (c *Config) pushKey(ctx context.Context, _ keyPush) error { return c.Keys.Publish(ctx) }
-
-// Archive is the partitioned archive of observations and webhook events.
-type Archive interface {
-	// EnsurePartitions creates the partitions of the coming days and returns how many whole days ahead exist.
-	EnsurePartitions(ctx context.Context, days int) (int, error)
-	// DropPartitions drops the days before the given one and returns how many it dropped.
-	DropPartitions(ctx context.Context, before time.Time) (int, error)
-}
-
-// daysAhead is for how many days partitions are created in advance.
-const daysAhead = 7
-
-func (c *Config) maintainArchive(ctx context.Context, _ archiveUpkeep) error {
-	ahead, err := c.Archive.EnsurePartitions(ctx, daysAhead)
-	if err != nil {
-		return err
-	}
-	if ahead < daysAhead {
-		c.Logger.Warn("the archive lacks partitions of coming days", "days_ahead", ahead)
-	}
-	if c.Retention == 0 {
-		return nil
-	}
-	dropped, err := c.Archive.DropPartitions(ctx, time.Now().Add(-c.Retention))
-	if dropped > 0 {
-		c.Logger.Info("old partitions of the archive were dropped", "days", dropped)
-	}
-	return err
-}

@@ -46,10 +46,26 @@ func TestTheArchivesDays(t *testing.T) {
 		`CREATE TABLE control.observations_p20200101 PARTITION OF control.observations FOR VALUES FROM ('2020-01-01Z') TO ('2020-01-02Z')`); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := s.archive.DropPartitions(t.Context(), time.Now().AddDate(0, 0, -31)); err != nil || n != 1 {
-		t.Errorf("%d days dropped, %v", n, err)
+	drop := func(age int) (int, bool, error) {
+		return s.archive.DropPartitions(t.Context(), time.Now().AddDate(0, 0, -age))
 	}
-	if _, err := s.archive.DropPartitions(t.Context(), time.Now().AddDate(0, 0, -29)); err == nil {
+	reader, err := s.super.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reader.Exec(t.Context(), `SELECT FROM control.observations_p20200101`); err != nil {
+		t.Fatal(err)
+	}
+	if n, inUse, err := drop(31); err != nil || n != 0 || !inUse {
+		t.Errorf("a day that is read: %d days dropped, in use %t, %v", n, inUse, err)
+	}
+	if err := reader.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n, inUse, err := drop(31); err != nil || n != 1 || inUse {
+		t.Errorf("%d days dropped, in use %t, %v", n, inUse, err)
+	}
+	if _, _, err := drop(29); err == nil {
 		t.Error("a young day could be dropped")
 	}
 }

@@ -101,7 +101,7 @@ func (a *App) wire(registry prometheus.Registerer) parts {
 	var p parts
 	p.upkeep = upkeep.New(upkeep.Config{
 		Store: store, Logger: logger, Registerer: registry, DaysAhead: cfg.PartitionDays,
-		Retention: time.Duration(cfg.RetentionDays) * 24 * time.Hour,
+		Retention: days(cfg.RetentionDays), AuditRetention: days(cfg.AuditDays),
 	})
 	p.eraser = erase.New(erase.Config{
 		Store: postgres.NewErasures(a.pool), Queue: queue, RelayID: relayID, Logger: logger,
@@ -153,6 +153,8 @@ func (a *App) wire(registry prometheus.Registerer) parts {
 	registry.MustRegister(poolmetrics.NewPostgres("relay", map[string]*pgxpool.Pool{"relay": a.pool}))
 	return p
 }
+
+func days(n int) time.Duration { return time.Duration(n) * 24 * time.Hour }
 
 const (
 	// sinkLinger is how long a transaction waits for more records. It saves most of the processor time at a

@@ -20,7 +20,8 @@ type Config struct {
 	SinkWorkers   int    `envconfig:"SINK_WORKERS" default:"2" desc:"concurrent transactions that store signals, 1 to 8"`
 	SinkBatch     int    `envconfig:"SINK_BATCH" default:"4000" desc:"most signals of such a transaction, 50 to 20000"`
 	PartitionDays int    `envconfig:"PARTITION_DAYS" default:"7" desc:"days for which partitions are created ahead, 2 to 60"`
-	RetentionDays int    `envconfig:"RETENTION_DAYS" default:"0" desc:"days after which signals, audit and Decisions are dropped, at least 8; 0 keeps them"`
+	RetentionDays int    `envconfig:"RETENTION_DAYS" default:"400" desc:"days after which signals, Decisions and cart lines are dropped, at least 8; 0 keeps them. The ledger, which counts each signal once, is kept"`
+	AuditDays     int    `envconfig:"AUDIT_DAYS" default:"90" desc:"days after which the audit of requests (address and headers of the shopper) is dropped, at least 8; 0 keeps it"`
 
 	EngineURL     string          `envconfig:"ENGINE_URL" desc:"base URL of the engine; without it signals are stored and deliveries wait"`
 	EngineToken   settings.Secret `envconfig:"ENGINE_TOKEN" desc:"bearer token of the engine; required with the URL"`
@@ -48,8 +49,10 @@ func (c *Config) Validate() []error {
 	within("PARTITION_DAYS", c.PartitionDays, 2, 60)
 	within("WORKERS", c.Workers, 1, 64)
 	within("DEAD_ATTEMPTS", c.DeadAttempts, 1, 1000)
-	if c.RetentionDays != 0 {
-		within("RETENTION_DAYS", c.RetentionDays, 8, 36500)
+	for variable, days := range map[string]int{"RETENTION_DAYS": c.RetentionDays, "AUDIT_DAYS": c.AuditDays} {
+		if days != 0 {
+			within(variable, days, 8, 36500)
+		}
 	}
 	for variable, d := range map[string]time.Duration{"ENGINE_TIMEOUT": c.EngineTimeout,
 		"DECISION_WAIT": c.DecisionWait,

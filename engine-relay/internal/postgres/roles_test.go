@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"storefront.internal/engine-relay/internal/upkeep"
 	"storefront.internal/shared/pg"
 	"storefront.internal/shared/testkit"
 )
@@ -51,6 +52,8 @@ func TestWhatTheEdgeMayReadOfTheRelay(t *testing.T) {
 	f(`SELECT bytes FROM relay.parked`, "42501")
 	f(`SELECT relay.ensure_partitions(7)`, "42501")
 	f(`SELECT relay.drop_partitions('2020-01-01')`, "42501")
+	f(`SELECT relay.drop_partition('signals', '2020-01-01')`, "42501")
+	f(`SELECT relay.purge_cart_lines('2020-01-01', 0, 1)`, "42501")
 }
 
 func TestPartitions(t *testing.T) {
@@ -88,17 +91,20 @@ func TestPartitions(t *testing.T) {
 		t,
 		`CREATE TABLE relay.signals_p20200101 PARTITION OF relay.signals FOR VALUES FROM ('2020-01-01') TO ('2020-01-02')`,
 	)
-	if _, err := b.store.DropPartitions(t.Context(), time.Now()); pg.SQLState(err) != "22023" {
-		t.Errorf("the last days can be dropped: %v", err)
+	f := func(table upkeep.Table, before time.Time, want bool, state string) {
+		t.Helper()
+		dropped, err := b.store.DropPartition(t.Context(), table, before)
+		if dropped != want || pg.SQLState(err) != state {
+			t.Errorf("%s before %v: dropped %t, %v", table, before, dropped, err)
+		}
 	}
-	dropped, err := b.store.DropPartitions(t.Context(), time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC))
-	if err != nil || dropped != 0 {
-		t.Errorf("dropped %d, %v", dropped, err)
-	}
-	dropped, err = b.store.DropPartitions(t.Context(), time.Date(2020, 1, 2, 0, 0, 0, 0, time.UTC))
-	if err != nil || dropped != 1 {
-		t.Errorf("dropped %d, %v", dropped, err)
-	}
+	second := time.Date(2020, 1, 2, 0, 0, 0, 0, time.UTC)
+	f(upkeep.Signals, time.Now(), false, "22023") // the last days
+	f("cart_lines", second, false, "22023")
+	f(upkeep.Signals, second.AddDate(0, 0, -1), false, "")
+	f(upkeep.Audit, second, false, "")
+	f(upkeep.Signals, second, true, "")
+	f(upkeep.Signals, second, false, "")
 }
 
 // TestAMissingPartitionIsNotPoison: without a partition for the row the sink stops, and stores the row once

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"storefront.internal/engine-relay/internal/sink"
+	"storefront.internal/engine-relay/internal/upkeep"
 	"storefront.internal/shared/pg"
 )
 
@@ -17,10 +18,32 @@ func (s *Store) EnsurePartitions(ctx context.Context, days int) (int, error) {
 	return s.count(ctx, "ensure partitions", `SELECT relay.ensure_partitions($1)`, days)
 }
 
-// DropPartitions implements upkeep.Store.
-func (s *Store) DropPartitions(ctx context.Context, before time.Time) (int, error) {
-	return s.count(ctx, "drop partitions", `SELECT relay.drop_partitions($1::date)`,
-		before.UTC().Format(time.DateOnly))
+// DropPartition implements upkeep.Store.
+func (s *Store) DropPartition(ctx context.Context, t upkeep.Table, before time.Time) (dropped bool, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT relay.drop_partition($1, $2::date)`, string(t),
+		before.UTC().Format(time.DateOnly)).Scan(&dropped)
+	if err != nil {
+		return false, fmt.Errorf("drop a partition of %s: %w", t, err)
+	}
+	return dropped, nil
+}
+
+// purgeBlocks is a page of relay.cart_lines: 4 MiB, some 20,000 lines.
+const purgeBlocks = 512
+
+// PurgeCartLines implements upkeep.Store. A page is some blocks of the table.
+func (s *Store) PurgeCartLines(ctx context.Context, before time.Time, page int64) (deleted int, next int64,
+	err error) {
+	var block *int64
+	err = s.pool.QueryRow(ctx, `SELECT deleted, next_block FROM relay.purge_cart_lines($1, $2, $3)`,
+		before, page*purgeBlocks, purgeBlocks).Scan(&deleted, &block)
+	if err != nil {
+		return 0, 0, fmt.Errorf("purge cart lines: %w", err)
+	}
+	if block == nil {
+		return deleted, 0, nil
+	}
+	return deleted, page + 1, nil
 }
 
 const countDefaultPartitionRows = `
