@@ -2,17 +2,23 @@ package deliveries
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // compact folds deltas into the counts and wakes lanes, in one statement. ON CONFLICT locks a lane's row
 // before it checks the row, so a lane that is being put to sleep is woken after that. The first entry of a
 // woken lane is unknown, so oldest_at is reset; not_before says when it was woken. All statements take rows
-// in the order of their keys, so concurrent calls do not deadlock.
+// in the order of their keys, so concurrent calls do not deadlock. The deltas of the connections of $2 stay.
 const compact = `
 WITH gone AS (
     DELETE FROM delivery.deltas
-    WHERE delta_id IN (SELECT delta_id FROM delivery.deltas ORDER BY delta_id LIMIT $1 FOR UPDATE SKIP LOCKED)
+    WHERE delta_id IN (SELECT delta_id FROM delivery.deltas WHERE connection_id <> ALL ($2::text[])
+        ORDER BY delta_id LIMIT $1 FOR UPDATE SKIP LOCKED)
     RETURNING connection_id, kind, pending, unconfirmed, dead, minute, lanes
 ), sums AS (
     SELECT connection_id, kind, sum(pending) AS pending, sum(unconfirmed) AS unconfirmed,
@@ -49,8 +55,12 @@ WITH gone AS (
 )
 SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM woken)`
 
-// compactLimit is how many deltas one call folds.
-const compactLimit = 10000
+// compactLimit is how many deltas one call folds. It waits for a lane no longer than compactLockTimeout,
+// since the lanes of all connections wait with it: a redaction holds those of one connection for seconds.
+const (
+	compactLimit       = 10000
+	compactLockTimeout = 200 * time.Millisecond
+)
 
 // Compacted counts what Compact did.
 type Compacted struct {
@@ -62,10 +72,72 @@ type Compacted struct {
 func (c Compacted) More() bool { return c.Deltas == compactLimit }
 
 // Compact folds the deltas of committed transactions into the counts, and wakes the lanes that they filled.
-func (s *Store) Compact(ctx context.Context) (Compacted, error) {
-	var c Compacted
-	if err := s.pool.QueryRow(ctx, compact, compactLimit).Scan(&c.Deltas, &c.Woken); err != nil {
-		return c, fmt.Errorf("compact the deltas: %w", err)
+// It leaves the deltas of connections whose lanes stay locked to a later call.
+func (s *Store) Compact(ctx context.Context) (c Compacted, err error) {
+	locked := []string{}
+	for patient := false; ; {
+		c, err = s.compactExcept(ctx, locked, patient)
+		var refused *pgconn.PgError
+		if patient || !errors.As(err, &refused) || refused.Code != lockNotAvailable {
+			break
+		}
+		var found []string
+		if found, err = s.lockedConnections(ctx, locked); err != nil {
+			break
+		}
+		locked = append(locked, found...)
+		patient = len(found) == 0 // it is no lane that is locked
 	}
-	return c, nil
+	if err != nil {
+		err = fmt.Errorf("compact the deltas: %w", err)
+	}
+	return c, err
+}
+
+const lockNotAvailable = "55P03"
+
+// setLockTimeout holds until the end of the transaction, which is that of the batch.
+const setLockTimeout = `SELECT set_config('lock_timeout', $1, true)`
+
+// compactExcept leaves the deltas of some connections. If it is patient, it waits for locks as every other
+// statement does.
+func (s *Store) compactExcept(ctx context.Context, locked []string, patient bool) (c Compacted, err error) {
+	b := &pgx.Batch{}
+	if !patient {
+		b.Queue(setLockTimeout, compactLockTimeout.String())
+	}
+	b.Queue(compact, compactLimit, locked).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&c.Deltas, &c.Woken)
+	})
+	err = s.pool.SendBatch(ctx, b).Close()
+	return c, err
+}
+
+// selectLocked returns the connections, of the deltas that the next call would fold, with a lane that another
+// transaction holds.
+const selectLocked = `
+WITH next AS (
+    SELECT connection_id
+    FROM delivery.deltas
+    WHERE connection_id <> ALL ($2::text[])
+    ORDER BY delta_id
+    LIMIT $1
+), free AS (
+    SELECT connection_id, kind, lane
+    FROM delivery.lanes
+    WHERE lane < 8 AND connection_id IN (SELECT connection_id FROM next)
+    FOR SHARE SKIP LOCKED
+)
+SELECT DISTINCT l.connection_id
+FROM delivery.lanes l
+WHERE l.lane < 8 AND l.connection_id IN (SELECT connection_id FROM next)
+    AND NOT EXISTS (SELECT FROM free f
+        WHERE f.connection_id = l.connection_id AND f.kind = l.kind AND f.lane = l.lane)`
+
+func (s *Store) lockedConnections(ctx context.Context, known []string) ([]string, error) {
+	rows, err := s.pool.Query(ctx, selectLocked, compactLimit, known)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
