@@ -35,8 +35,8 @@ run: build ## Start the local stack in the foreground (PORT_BASE=18080 moves its
 	@exec bin/local run
 
 .PHONY: sdk
-sdk: ## Build the browser SDK into edge/sdk/dist and print the sizes and integrity hashes of its files
-	@go run storefront.internal/deploy/web/buildsdk edge/sdk edge/sdk/dist
+sdk: ## Build the browser SDK into edge/sdk/dist and for the edge, and print sizes, integrity hashes and the script element
+	@go run storefront.internal/deploy/web/buildsdk .
 
 .PHONY: test
 test: build ## Run every test on real PostgreSQL, Redis and Kafka (REQUIRE_REAL=1 fails without them)

@@ -3,7 +3,7 @@
 //
 //	DEMOSHOP_LISTEN           host:port of the pages, required
 //	DEMOSHOP_EDGE_LISTEN      host:port of the proxy, required
-//	DEMOSHOP_EDGE_URL         base URL of the edge, required
+//	DEMOSHOP_EDGE_URL         base URL of the edge, which serves the browser SDK (EDGE_SDK), required
 //	DEMOSHOP_CONNECTION_ID    the connection of the shop, required
 //	DEMOSHOP_STOREFRONT_KEY   its storefront key, required
 //	DEMOSHOP_CONTROL_URL      base URL of control
@@ -48,7 +48,8 @@ func run(ctx context.Context, env func(string) string) error {
 	if err != nil {
 		return fmt.Errorf("DEMOSHOP_EDGE_URL: %w", err)
 	}
-	sdk, err := buildSDK()
+	pagesEdge := "http://" + env("DEMOSHOP_EDGE_LISTEN")
+	sdk, err := sdkScripts(pagesEdge)
 	if err != nil {
 		return err
 	}
@@ -57,7 +58,7 @@ func run(ctx context.Context, env func(string) string) error {
 	s, err := shop.New(shop.Config{
 		Storefront: client.Storefront{BaseURL: edge.String(), ConnectionID: env("DEMOSHOP_CONNECTION_ID"),
 			Key: env("DEMOSHOP_STOREFRONT_KEY")},
-		BrowserEdgeURL: "http://" + env("DEMOSHOP_EDGE_LISTEN"),
+		BrowserEdgeURL: pagesEdge,
 		Control: client.Internal{BaseURL: env("DEMOSHOP_CONTROL_URL"),
 			ConnectorToken: env("DEMOSHOP_CONNECTOR_TOKEN"), BackendToken: env("DEMOSHOP_BACKEND_TOKEN")},
 		EngineURL: env("DEMOSHOP_ENGINE_URL"), SDK: sdk,

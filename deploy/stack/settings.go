@@ -76,7 +76,7 @@ func (s Settings) Edge(listen, admin string) []string {
 		"EDGE_LISTEN=" + listen, "EDGE_ADMIN_LISTEN=" + admin, "EDGE_ERRORS_BASE=" + s.ErrorsBase,
 		"EDGE_DATABASE_URL=" + s.as("edge"), "EDGE_REDIS_ADDRS=" + s.RedisAddr, "EDGE_KAFKA_BROKERS=" +
 			s.KafkaBrokers,
-		"EDGE_DECISION_KEYS=" + s.DecisionKeys,
+		"EDGE_DECISION_KEYS=" + s.DecisionKeys, "EDGE_SDK=true",
 		"EDGE_RATE_PER_KEY=" + ratePerSecond, "EDGE_RATE_PER_ADDRESS=" + ratePerSecond, "EDGE_RATE_BURST=" +
 			ratePerSecond,
 		"EDGE_AUTH_FAILURES=" + ratePerSecond, "EDGE_CLAIMS_PER_CONNECTION=0",

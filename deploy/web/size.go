@@ -40,6 +40,12 @@ func Integrity(code []byte) string {
 	return "sha384-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
+// Tag is the script element of a file of a version, at an edge with a base URL.
+func (f Files) Tag(base, version, name string) string {
+	return fmt.Sprintf("<script src=\"%s\"\n  integrity=\"%s\"\n  crossorigin=\"anonymous\"></script>",
+		base+ScriptPath(version, name), Integrity(f[name]))
+}
+
 // Report prints the sizes beside those of others. It fails when a script is above its budget.
 func (f Files) Report(w io.Writer) error {
 	var err error

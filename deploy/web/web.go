@@ -3,8 +3,10 @@
 package web
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -22,6 +24,63 @@ var entries = map[string]string{ //nolint:gochecknoglobals // Go has no constant
 	"element":    "element.ts",
 	"debug":      "debug.ts",
 }
+
+// Version is that of the SDK whose folder is dir.
+func Version(dir string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "package.json"))
+	if err != nil {
+		return "", err
+	}
+	var p struct {
+		Version string `json:"version"`
+	}
+	if err := json.Unmarshal(text, &p); err != nil {
+		return "", fmt.Errorf("package.json: %w", err)
+	}
+	if p.Version == "" {
+		return "", errors.New("package.json names no version")
+	}
+	return p.Version, nil
+}
+
+// ServedDir is the folder of the files of a version that the edge serves, in the repository at root.
+func ServedDir(root, version string) string {
+	return filepath.Join(root, "edge", "internal", "sdkfiles", "files", version)
+}
+
+// Read reads the files of a folder.
+func Read(dir string) (Files, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	files := Files{}
+	for _, entry := range entries {
+		if files[entry.Name()], err = os.ReadFile(filepath.Join(dir, entry.Name())); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+// Write writes the files into a folder, and removes what else is there.
+func (f Files) Write(dir string) error {
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for name, code := range f {
+		if err := os.WriteFile(filepath.Join(dir, name), code, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ScriptPath is the path of a file at an edge.
+func ScriptPath(version, name string) string { return "/v1/sdk/" + version + "/" + name }
 
 // Build bundles and minifies the SDK whose folder is dir.
 func Build(dir string) (Files, error) {

@@ -16,8 +16,10 @@ import (
 type page struct {
 	Title string
 	SDK   sdkConfig
-	Items int // in the cart
-	Data  any
+	// Scripts are those of the SDK.
+	Scripts []Script
+	Items   int // in the cart
+	Data    any
 }
 
 // sdkConfig is what the pages' script passes to the SDK.
@@ -31,7 +33,8 @@ func (s *Shop) show(w http.ResponseWriter, r *http.Request, name, title string, 
 	var text bytes.Buffer
 	err := s.pages.ExecuteTemplate(&text, name, page{
 		Title: title, Items: s.carts.of(r).items(), Data: data,
-		SDK: sdkConfig{s.cfg.BrowserEdgeURL, s.cfg.Storefront.ConnectionID, s.cfg.Storefront.Key},
+		SDK:     sdkConfig{s.cfg.BrowserEdgeURL, s.cfg.Storefront.ConnectionID, s.cfg.Storefront.Key},
+		Scripts: s.cfg.SDK,
 	})
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

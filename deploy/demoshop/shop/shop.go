@@ -18,9 +18,11 @@ type Config struct {
 	BrowserEdgeURL string
 	Control        client.Internal
 	EngineURL      string // of the demo engine
-	// SDK are the files of the browser SDK by name.
-	SDK map[string][]byte
+	SDK            []Script
 }
+
+// Script is a file of the browser SDK, as pages load it from the edge.
+type Script struct{ URL, Integrity string }
 
 // Shop serves the pages.
 type Shop struct {
@@ -63,7 +65,6 @@ func (s *Shop) Handler() http.Handler {
 	mux.HandleFunc("GET /away", s.away)
 	mux.HandleFunc("GET /picture/{item}", picture)
 	mux.Handle("GET /static/", http.FileServerFS(files))
-	mux.HandleFunc("GET /sdk/{name}", s.sdk)
 	mux.HandleFunc("GET /panel/events", s.events)
 	mux.HandleFunc("POST /panel/minted", s.minted)
 	mux.HandleFunc("POST /panel/faults/{name}", s.breakOrMend)
@@ -73,7 +74,8 @@ func (s *Shop) Handler() http.Handler {
 // secure sets the headers of every answer. The policy allows the shop's own files and the edge: the SDK needs
 // nothing else.
 func (s *Shop) secure(next http.Handler) http.Handler {
-	policy := "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
+	policy := "default-src 'none'; script-src 'self' " + s.cfg.BrowserEdgeURL +
+		"; style-src 'self'; img-src 'self'; " +
 		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; " +
 		"connect-src 'self' " + s.cfg.BrowserEdgeURL
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -82,14 +84,4 @@ func (s *Shop) secure(next http.Handler) http.Handler {
 		w.Header().Set("Referrer-Policy", "same-origin")
 		next.ServeHTTP(w, r)
 	})
-}
-
-func (s *Shop) sdk(w http.ResponseWriter, r *http.Request) {
-	text, known := s.cfg.SDK[r.PathValue("name")]
-	if !known {
-		http.NotFound(w, r)
-		return
-	}
-	w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
-	_, _ = w.Write(text) // the page is gone when this fails
 }

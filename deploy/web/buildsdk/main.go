@@ -1,5 +1,6 @@
-// Command buildsdk builds the browser SDK into a folder and prints the sizes and integrity hashes of its
-// files.
+// Command buildsdk builds the browser SDK of a repository: into the folder of its version that the edge
+// serves, and into edge/sdk/dist for npm and for tests. It prints the sizes and integrity hashes of the files,
+// and the script element of a page.
 package main
 
 import (
@@ -19,20 +20,28 @@ func main() {
 }
 
 func run(args []string, out io.Writer) error {
-	if len(args) != 2 {
-		return fmt.Errorf("usage: buildsdk <folder of the SDK> <folder for the files>")
+	if len(args) != 1 {
+		return fmt.Errorf("usage: buildsdk <folder of the repository>")
 	}
-	files, err := web.Build(args[0])
+	root := args[0]
+	sdk := filepath.Join(root, "edge", "sdk")
+	version, err := web.Version(sdk)
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(args[1], 0o755); err != nil {
+	files, err := web.Build(sdk)
+	if err != nil {
 		return err
 	}
-	for name, code := range files {
-		if err := os.WriteFile(filepath.Join(args[1], name), code, 0o644); err != nil {
+	for _, dir := range []string{filepath.Join(sdk, "dist"), web.ServedDir(root, version)} {
+		if err := files.Write(dir); err != nil {
 			return err
 		}
 	}
-	return files.Report(out)
+	if err := files.Report(out); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "Version %s. In a page:\n%s\n", version,
+		files.Tag("https://storefront.example", version, "storefront.iife.js"))
+	return err
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"storefront.internal/edge/internal/redisbatch"
+	"storefront.internal/edge/internal/sdkfiles"
 	"storefront.internal/shared/backoff"
 	"storefront.internal/shared/ident/decisionid"
 	"storefront.internal/shared/pg"
@@ -62,6 +63,11 @@ func New(ctx context.Context, cfg Config, log *slog.Logger) (*App, error) {
 	a := &App{cfg: cfg, log: log, group: service.New(service.Config{Logger: log, StopTimeout: stopTimeout})}
 	if a.backends.kafka, err = stream.NewSecurity(cfg.Kafka); err != nil {
 		return nil, fmt.Errorf("%s_%w", Prefix, err)
+	}
+	if cfg.SDK {
+		if a.backends.sdk, err = sdkfiles.Load(); err != nil {
+			return nil, fmt.Errorf("files of the browser SDK: %w", err)
+		}
 	}
 	if err = a.backends.openPools(ctx, cfg.Postgres); err != nil {
 		return nil, err

@@ -35,6 +35,7 @@ type Config struct {
 	Replicas            int            `envconfig:"REPLICAS" default:"1" desc:"number of edges among which the rates are divided"`
 	TrustedProxies      []netip.Prefix `envconfig:"TRUSTED_PROXIES" desc:"networks (CIDR) of the proxies whose X-Forwarded-For is trusted, separated by commas; empty: none"`
 	Beacon              bool           `envconfig:"BEACON" default:"true" desc:"accept signals as text/plain with ?key= from pages that unload"`
+	SDK                 bool           `envconfig:"SDK" default:"false" desc:"serve the browser SDK at /v1/sdk/<version>/<file>, to every origin and without a key"`
 
 	EngineURL      string          `envconfig:"ENGINE_URL" desc:"base URL of the engine; empty: every recommendation is the fallback"`
 	EngineToken    settings.Secret `envconfig:"ENGINE_TOKEN" desc:"bearer token for the engine; required with the URL"`

@@ -20,6 +20,7 @@ import (
 	"storefront.internal/edge/internal/recommend"
 	"storefront.internal/edge/internal/redis"
 	"storefront.internal/edge/internal/redisbatch"
+	"storefront.internal/edge/internal/sdkfiles"
 	"storefront.internal/edge/internal/signalcheck"
 	"storefront.internal/shared/clock"
 	"storefront.internal/shared/ident/decisionid"
@@ -39,6 +40,7 @@ type backends struct {
 	redis       goredis.UniversalClient
 	kafka       stream.Security
 	tracing     *tracing.Tracing // nil: none
+	sdk         sdkfiles.Files   // nil: not served
 }
 
 // openPools opens all pools of PostgreSQL, or none.
@@ -136,7 +138,7 @@ func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Regi
 	recommendations.Watch(r)
 	p.server = httpapi.New(httpapi.Config{
 		Keys: p.keyResolver, Signals: p.intake, SignalCheck: signalcheck.New(keyring),
-		Recommendations: recommendations, Items: p.items,
+		Recommendations: recommendations, Items: p.items, SDK: b.sdk,
 		RateLimiter: ratelimit.New(cfg.rateLimits()), Problems: problem.New(cfg.ErrorsBase),
 		Tracing: b.tracing,
 		Now:     clock.Now, Logger: log, Metrics: httpapi.NewMetrics(r),

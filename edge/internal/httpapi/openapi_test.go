@@ -35,6 +35,7 @@ func document(t testing.TB) *openapi3.T {
 }
 
 var loadDocument = sync.OnceValues(func() (*openapi3.T, error) {
+	openapi3filter.RegisterBodyDecoder("text/javascript", openapi3filter.FileBodyDecoder)
 	doc, err := openapi3.NewLoader().LoadFromFile("../../openapi.yaml")
 	if err != nil {
 		return nil, err

@@ -21,6 +21,7 @@ type Route struct {
 	beacon      bool       // accepts text/plain with ?key= too
 	batch       bool       // the body decides the priority
 	dryRun      bool       // is shed first
+	file        bool       // the rest of the path names a file
 	handle      func(*Server, *requestContext) error
 }
 
@@ -41,6 +42,9 @@ func Routes() []Route {
 		{Method: "GET", Path: "/v1/catalog/items/{item_id}",
 			Operation: "getCatalogItem", Scope: storekey.CatalogRead,
 			unavailable: fault.ServiceUnavailable, catalog: true, handle: (*Server).readItem},
+		{Method: "GET", Path: "/v1/sdk/{version}/{file}",
+			Operation: "getSDKFile", unavailable: fault.ServiceUnavailable, file: true,
+			handle: (*Server).readSDKFile},
 		{Method: "GET", Path: "/healthz",
 			Operation: "getHealth", unavailable: fault.ServiceUnavailable, handle: (*Server).health},
 	}
@@ -92,8 +96,12 @@ func (r *router) match(method string, path []byte) (route *Route, id string, all
 	return nil, "", allow
 }
 
-// match reports whether the path is the route's, and returns the bytes of its identifier.
+// match reports whether the path is the route's, and returns the bytes of its identifier, or of the name of
+// the file.
 func (c *compiledRoute) match(path []byte) (id []byte, ok bool) {
+	if c.file {
+		return bytes.CutPrefix(path, c.before)
+	}
 	if id, ok = bytes.CutPrefix(path, c.before); ok {
 		id, ok = bytes.CutSuffix(id, c.after)
 	}

@@ -19,6 +19,7 @@ import (
 	"storefront.internal/edge/internal/overload"
 	"storefront.internal/edge/internal/ratelimit"
 	"storefront.internal/edge/internal/recommend"
+	"storefront.internal/edge/internal/sdkfiles"
 	"storefront.internal/edge/internal/signalcheck"
 	"storefront.internal/shared/problem"
 	"storefront.internal/shared/signal"
@@ -63,6 +64,7 @@ type Config struct {
 	SignalCheck     *signalcheck.Service
 	Recommendations Recommendations
 	Items           Items
+	SDK             sdkfiles.Files // nil: the browser SDK is not served
 	RateLimiter     *ratelimit.Limiter
 	Problems        *problem.Builder
 	Metrics         *Metrics

@@ -41,7 +41,7 @@ type Answer = [answer: Response, text: string];
 
 // The order of worth, in which the service sheds load too: impression, click, dismiss, add_to_cart,
 // remove_from_cart, update_quantity, purchase.
-const worth = (type: SignalType) => 'icdarup'.indexOf(type[0]!);
+const worth = (type: SignalType) => 'icdarup'.search(type[0]!);
 
 /** Connects a page with the service. Nothing is sent before something is asked, told or left over. */
 export function storefront(o: Options): Storefront {
@@ -88,9 +88,10 @@ export function storefront(o: Options): Storefront {
     if (id && !/^vis_(?![\d_-]{7,}$)[\w-]{1,64}$/.test(id)) throw TypeError('visitorId');
     return id;
   };
-  const visitor = () => mode === 'full'
-    ? { visitor_id: own() || named(local, 'visitor', 'vis_'), session_id: named(session, 'session', 'ses_') }
-    : undefined;
+  const visitor = () => {
+    if (mode !== 'full') return;
+    return { visitor_id: own() || named(local, 'visitor', 'vis_'), session_id: named(session, 'session', 'ses_') };
+  };
 
   // The page's clock only goes forward, over pages too, so that carts are folded in the order in which the shopper
   // acted. A served Decision corrects it when it is wrong by more than two seconds.
@@ -110,6 +111,7 @@ export function storefront(o: Options): Storefront {
   let carried = 0; // bytes of requests that may outlive the page
   let header = o.auth === 'header' || !!session.get_('form'); // JSON with Authorization
   let most = 50; // signals of a batch
+  let load = 0; // bytes that were minted since the last request
   let failures = 0;
   let notBefore = 0; // of performance.now()
   let left = false; // the page has ended, or waits in the back-forward cache
@@ -121,15 +123,11 @@ export function storefront(o: Options): Storefront {
   const ask = async (url: string, init: RequestInit, ms: number, outer?: AbortSignal): Promise<Answer> => {
     const stop = new AbortController();
     const abort = () => stop.abort();
-    const timer = setTimeout(abort, ms);
+    setTimeout(abort, ms); // of no effect after the answer
     outer?.addEventListener('abort', abort);
-    try {
-      const answer = await fetch(url, { ...init, credentials: 'omit', signal: stop.signal });
-      // A body that is not read holds the bytes that the browser allows to outlive the page.
-      return [answer, await answer.text()];
-    } finally {
-      clearTimeout(timer);
-    }
+    const answer = await fetch(url, { ...init, credentials: 'omit', signal: stop.signal });
+    // A body that is not read holds the bytes that the browser allows to outlive the page.
+    return [answer, await answer.text()];
   };
   const headers = () => ({ 'Content-Type': 'application/json', Authorization: 'Bearer ' + key });
 
@@ -154,7 +152,7 @@ export function storefront(o: Options): Storefront {
     let bytes = 256 << 10;
     return local.keys_().flatMap((name): Entry[] => {
       const [owner, id] = name.split('.') as [string, string?];
-      const [, minted, json, type] = /^(\d+) (.*"type":"(\w+).*)/.exec(local.get_(name)!) ?? [];
+      const [, minted, json, type] = /(\d+) (.*"type":"(\w+).*)/.exec(local.get_(name)!) ?? [];
       if (!id) return [];
       if (owner !== tab && Math.abs(now - +local.get_(owner + '.alive')!) < 45e3) room--;
       else if (type) return [{ name_: name, id_: id, type_: type as SignalType, json_: json!, minted_: +minted! }];
@@ -189,6 +187,7 @@ export function storefront(o: Options): Storefront {
     const batch = counts.stopped ? [] : all.filter((e) => !flying.has(e.name_)).slice(0, most)
       .filter((e, i) => (bytes += e.json_.length + 1) < 32 << 10 || !i);
     if (!batch[0]) return;
+    load = 0;
     const body = '{"signals":[' + batch.map((e) => e.json_) + ']}';
     const url = path + 'storefront-signals' + (header ? '' : '?key=' + key);
     const keepalive = leaving || carried + bytes < 48 << 10; // a refused one becomes a beacon
@@ -227,19 +226,19 @@ export function storefront(o: Options): Storefront {
   };
 
   const refuse = (batch: Entry[], text: string, { status, headers }: Response) => {
-    const is = (some: RegExp) => some.test(status as never);
-    const ms = +headers.get('Retry-After')! * 1e3;
+    const after = headers.get('Retry-After')!; // seconds or a date
+    const ms = +after * 1e3 || Date.parse(after) - Date.now();
     if (status === 401 && !header) header = true;
-    else if (is(/40[1345]|410/)) {
+    else if (/40[1345]|410/.test(status as never)) {
       counts.stopped = status;
       console.warn('storefront', status, text);
       changed();
-    } else if (is(/400|413|422/)) {
+    } else if (/400|413|422/.test(status as never)) {
       most = +/batch":(\d+)/.exec(text)?.[1]! || batch.length + 1 >> 1;
       if (batch[1]) return;
       console.error('storefront', status, text);
       finish(batch[0]!, 'malformed');
-    } else if (is(/429|503/) && ms > 0) {
+    } else if (/429|503/.test(status as never) && ms > 0) {
       local.set_('pause', Date.now() + Math.min(ms, 36e5) * (1 + Math.random() / 4));
       changed();
     } else backOff();
@@ -270,11 +269,14 @@ export function storefront(o: Options): Storefront {
     const now = clock();
     local.set_('clock', now + 1); // no two signals have the same time
     live(1);
-    local.set_(name, Date.now() + ' ' + JSON.stringify({
+    const json = JSON.stringify({
       signal_id, type, occurred_at: new Date(now + (+session.get_('skew')! || 0)), decision_id, ...fields,
       visitor: visitor(), client: !described || type === 'impression' ? client() : undefined,
-    }));
-    setTimeout(run, [1e3, 0, 1e3][worth(type)] ?? 50);
+    });
+    local.set_(name, Date.now() + ' ' + json);
+    // A full batch, of 50 signals or 32 KiB, waits no longer.
+    load += Math.max(json.length, 656);
+    setTimeout(run, load > 32 << 10 ? 0 : [1e3, 0, 1e3][worth(type)] ?? 50);
     return signal_id;
   };
 
@@ -330,9 +332,9 @@ export function storefront(o: Options): Storefront {
     for (const s of [local, session]) {
       const names = mode === 'full' ? [] : s.keys_();
       const kept = names.map((name) => [name, s.get_(name)!] as const);
-      names.forEach(s.remove_);
+      names.map(s.remove_);
       s.on_ = mode === 'full' && o.storage !== 'memory';
-      if (mode !== 'off') kept.forEach(([name, value]) => name.includes('sig_') && s.set_(name, value));
+      if (mode !== 'off') kept.map(([name, value]) => name.includes('sig_') && s.set_(name, value));
     }
     changed();
   };
@@ -355,6 +357,7 @@ export function storefront(o: Options): Storefront {
       left = false;
       return run();
     },
+    resume: run,
     // Another tab ended, perhaps after this one looked for what it left.
     storage: ({ key, newValue }) => newValue || /alive$/.test(key) && setTimeout(run, 1e3),
     online: () => wait(0),

@@ -2,7 +2,6 @@
 // its id when the call that makes it returns, on plain http too.
 
 const rotate = (x: number, n: number) => (x >>> n) | (x << (32 - n));
-const mix = (x: number, p: number, q: number, r: number) => rotate(x, p) ^ rotate(x, q) ^ r;
 
 /** Returns the digest in the first 8 words. */
 export function sha256(bytes: number[]): number[] {
@@ -26,10 +25,10 @@ export function sha256(bytes: number[]): number[] {
     for (let i = 0; i < 64; i++) {
       const x = w[i - 15]!, y = w[i - 2]!;
       w[i] = i < 16 ? words[at + i]! | 0
-        : mix(x, 7, 18, x >>> 3) + mix(y, 17, 19, y >>> 10) + w[i - 16]! + w[i - 7]! | 0;
+        : (rotate(x, 7) ^ rotate(x, 18) ^ (x >>> 3)) + (rotate(y, 17) ^ rotate(y, 19) ^ (y >>> 10)) + w[i - 16]! + w[i - 7]! | 0;
       const [a, b, c, d, e, f, g, h] = s as [number, number, number, number, number, number, number, number];
-      const first = mix(e, 6, 11, rotate(e, 25)) + ((e & f) ^ (~e & g)) + h + cubes[i]! + w[i]!;
-      s = [mix(a, 2, 13, rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c)) + first | 0, a, b, c, d + first | 0, e, f, g];
+      const first = (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) + h + cubes[i]! + w[i]!;
+      s = [(rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) | (c & (a | b))) + first | 0, a, b, c, d + first | 0, e, f, g];
     }
     hash = hash.map((x, i) => (x + s[i]!) | 0);
   }

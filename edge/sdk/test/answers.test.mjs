@@ -228,6 +228,28 @@ for (const status of [429, 503]) {
   });
 }
 
+test('a Retry-After may be a date', async () => {
+  const { world, decision } = await start();
+  world.script.push({ status: 503, headers: { 'Retry-After': new Date(world.now + 60_000).toUTCString() }, body: '{}' });
+  decision.items[0].addToCart();
+  await world.advance(58_000);
+  assert.equal(world.signalRequests().length, 1);
+  await world.advance(20_000);
+  assert.equal(world.counted.size, 1);
+});
+
+for (const value of ['Fri, 31 Dec 1999 23:59:59 GMT', 'soon', '0']) {
+  test(`a Retry-After of ${value} leads to the usual pause`, async () => {
+    const { world, decision, sf } = await start();
+    world.script.push({ status: 503, headers: { 'Retry-After': value }, body: '{}' });
+    decision.items[0].addToCart();
+    await world.advance(60);
+    assert.equal(sf.stats().pausedMs, 0);
+    await world.advance(1000);
+    assert.equal(world.counted.size, 1);
+  });
+}
+
 test('a Retry-After of more than an hour counts as an hour', async () => {
   const { world, decision } = await start();
   world.script.push({ status: 503, headers: { 'Retry-After': '31536000' }, body: '{}' });

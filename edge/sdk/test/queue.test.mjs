@@ -29,6 +29,48 @@ test('buying leaves after 50 ms, an impression after a second, together', async 
   assert.deepEqual(world.signalRequests()[1].signals.map((s) => s.type), ['add_to_cart', 'dismiss']);
 });
 
+test('50 signals do not wait', async () => {
+  const world = new World();
+  const { decision } = await open(world);
+  for (let i = 0; i < 49; i++) decision.items[i].dismiss();
+  await world.advance(100);
+  assert.equal(world.signalRequests().length, 0);
+  decision.items[49].dismiss();
+  await world.advance(0);
+  assert.equal(world.ids()[0].length, 50);
+  decision.items[50].dismiss();
+  await world.advance(800);
+  assert.equal(world.signalRequests().length, 1, 'the next one waits again');
+});
+
+test('32 KiB do not wait', async () => {
+  const world = new World();
+  const { sf } = await open(world, { page: { url: 'https://shop.example/' + 'x'.repeat(1900) } });
+  const see = (i) => sf.adopt({ decision_id: 'dec_' + i, placement: 'p', served_at: '', source: 'engine', items: [] }).impression();
+  for (let i = 0; i < 10; i++) see(i);
+  await world.advance(100);
+  assert.equal(world.signalRequests().length, 0);
+  for (let i = 10; i < 16; i++) see(i);
+  await world.advance(0);
+  assert.ok(world.ids()[0].length > 10);
+});
+
+test('a page that was frozen goes on when it is resumed', async () => {
+  const world = new World();
+  const a = await open(world);
+  world.script.push(down);
+  const id = a.decision.items[0].addToCart();
+  await world.advance(60);
+  a.page.frozen = true;
+  await world.advance(60_000);
+  assert.equal(world.counted.get(id), undefined);
+  a.page.frozen = false;
+  world.timers = world.timers.filter((t) => t.page !== a.page); // which browsers may drop or delay
+  a.page.fire('resume');
+  await world.advance(0);
+  assert.equal(world.counted.get(id), 1);
+});
+
 test('one request at a time, of at most 50 signals, the dearest first', async () => {
   const world = new World();
   const { decision, sf } = await open(world);

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { webcrypto } from 'node:crypto';
 import vm from 'node:vm';
 
-export const dist = new URL(process.env.SDK_DIST ?? '../../../bin/sdk/', import.meta.url);
+export const dist = new URL(process.env.SDK_DIST ?? '../dist/', import.meta.url);
 
 const read = (name) => readFileSync(new URL(name, dist), 'utf8');
 const START = Date.UTC(2026, 10, 22, 12);
@@ -190,6 +190,7 @@ class Page {
     if (typeof said === 'function') said = said(request);
     said ??= world.answer(request);
     const aborted = new Promise((_, no) => init.signal?.addEventListener('abort', () => no(new Error('AbortError'))));
+    aborted.catch(() => {}); // nobody waits for it after the answer
     if (said === 'hang') return aborted;
     if (said === 'network') {
       this.keepalive -= size;
