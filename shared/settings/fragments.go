@@ -132,7 +132,7 @@ type Telemetry struct {
 	AdminPprof  bool       `envconfig:"ADMIN_PPROF" default:"false" desc:"serve /debug/pprof on the operations port"`
 	LogLevel    slog.Level `envconfig:"LOG_LEVEL" default:"INFO" desc:"DEBUG, INFO, WARN or ERROR"`
 
-	TraceEndpoint string  `envconfig:"TRACE_ENDPOINT" desc:"base URL of an OpenTelemetry collector (OTLP over HTTP, http://collector:4318), to which /v1/traces is added; empty: no tracing"`
+	TraceEndpoint string  `envconfig:"TRACE_ENDPOINT" desc:"base URL of an OpenTelemetry collector (OTLP over HTTP in JSON, not gRPC: http://collector:4318), to which /v1/traces is added; empty: no tracing. OTEL_RESOURCE_ATTRIBUTES adds attributes of the process"`
 	TraceRatio    float64 `envconfig:"TRACE_RATIO" default:"0.01" desc:"share of the requests that are traced, 0 to 1; a request with a traceparent continues that trace, and keeps its sender's decision except at the edge, where strangers send it"`
 }
 

@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -18,9 +19,11 @@ func TestSpansReachACollector(t *testing.T) {
 		Logger: slog.New(slog.NewTextHandler(log, nil))})
 	began := time.Now()
 	span := tracing.StartServer(sampled)
-	span.EndRequest("recordStorefrontSignals", 503)
+	span.EndRequest(Request{Operation: "recordStorefrontSignals", Method: "POST", Route: "/v1/signals",
+		Status: 503})
 	tracing.RecordConsumer("store signals", began, []string{sampled, other})
-	_, end := tracing.StartClient(t.Context(), "deliver interactions", []string{sampled})
+	_, end := tracing.StartClient(t.Context(), "deliver interactions", "https://engine.example:8000/v1",
+		[]string{sampled})
 	end(errors.New("5xx"))
 	if err := tracing.Stop(t.Context()); err != nil {
 		t.Fatal(err)
@@ -36,9 +39,11 @@ func TestSpansReachACollector(t *testing.T) {
 		r.Service != "storefront-edge" {
 		t.Errorf("%+v", r)
 	}
-	if len(r.Attributes) != 2 || r.Attributes[0].Value["stringValue"] != "recordStorefrontSignals" ||
-		r.Attributes[1].Key != "http.response.status_code" || r.Attributes[1].Value["intValue"] != "503" {
-		t.Errorf("%+v", r.Attributes)
+	if got := fmt.Sprint(r.Attributes); got != "[{storefront.operation "+
+		"map[stringValue:recordStorefrontSignals]} "+
+		"{http.request.method map[stringValue:POST]} {http.response.status_code map[intValue:503]} "+
+		"{http.route map[stringValue:/v1/signals]}]" {
+		t.Error(got)
 	}
 	if r.Start > r.End || len(r.Start) != 19 {
 		t.Errorf("from %s to %s", r.Start, r.End)
@@ -48,7 +53,9 @@ func TestSpansReachACollector(t *testing.T) {
 		s.Links[1].SpanID != other[36:52] || s.Status.Code != 0 {
 		t.Errorf("%+v", s)
 	}
-	if call[0].Kind != 3 || call[0].TraceID != sampled[3:35] || call[0].Status.Message != "5xx" {
+	if call[0].Kind != 3 || call[0].TraceID != sampled[3:35] || call[0].Status.Message != "5xx" ||
+		fmt.Sprint(call[0].Attributes) != "[{http.request.method map[stringValue:POST]} "+
+			"{server.address map[stringValue:engine.example]}]" {
 		t.Errorf("%+v", call[0])
 	}
 }
@@ -60,13 +67,13 @@ func TestCollectorErrors(t *testing.T) {
 	c.SetStatus(http.StatusServiceUnavailable)
 	tracing := New(Config{Endpoint: c.URL, Ratio: 1, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	for range 3 {
-		tracing.StartServer("").EndRequest("lost", 200)
+		tracing.StartServer("").EndRequest(Request{Operation: "lost", Status: 200})
 		if err := tracing.provider.ForceFlush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c.SetStatus(http.StatusOK)
-	tracing.StartServer("").EndRequest("kept", 200)
+	tracing.StartServer("").EndRequest(Request{Operation: "kept", Status: 200})
 	if err := tracing.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
+	"os"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -54,9 +56,24 @@ func New(cfg Config) *Tracing {
 func NewWithProcessor(cfg Config, to sdktrace.SpanProcessor) *Tracing {
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(to),
 		sdktrace.WithSampler(linkSampler{sdktrace.ParentBased(sdktrace.TraceIDRatioBased(cfg.Ratio))}),
-		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", "storefront-"+
-			cfg.Service), attribute.String("service.version", cfg.Version))))
+		sdktrace.WithResource(cfg.resource()))
 	return &Tracing{provider: provider, tracer: provider.Tracer("storefront"), ratio: cfg.Ratio}
+}
+
+// resource describes this process. OTEL_RESOURCE_ATTRIBUTES adds to it, such as k8s.pod.name or
+// deployment.environment.name, and replaces what it names too.
+func (c *Config) resource() *resource.Resource {
+	attributes := []attribute.KeyValue{attribute.String("service.name", "storefront-"+c.Service),
+		attribute.String("service.version", c.Version)}
+	if host, err := os.Hostname(); err == nil {
+		attributes = append(attributes, attribute.String("service.instance.id", host))
+	}
+	r, err := resource.New(context.Background(), resource.WithAttributes(attributes...),
+		resource.WithFromEnv())
+	if err != nil && c.Logger != nil {
+		c.Logger.Warn("OTEL_RESOURCE_ATTRIBUTES is malformed; want name=value,name=value")
+	}
+	return r
 }
 
 // Stop exports the queued spans until ctx ends.
@@ -119,20 +136,42 @@ func (s Span) Traceparent() string {
 	return format(s.span.SpanContext())
 }
 
-// EndRequest ends the span of a request with its operation, which is of a closed set, and status.
-func (s Span) EndRequest(operation string, status int) {
+// Request is what a span says of a request.
+type Request struct {
+	Operation string // of a closed set
+	Method    string
+	Route     string // the path's pattern, of a closed set; empty without a route
+	Status    int
+}
+
+// EndRequest ends the span of a request.
+func (s Span) EndRequest(r Request) {
 	if s.span == nil {
 		return
 	}
 	if s.span.IsRecording() {
-		s.span.SetName(operation)
-		s.span.SetAttributes(attribute.String("storefront.operation", operation),
-			attribute.Int("http.response.status_code", status))
-		if status >= http.StatusInternalServerError {
+		s.span.SetName(r.Operation)
+		s.span.SetAttributes(attribute.String("storefront.operation", r.Operation),
+			attribute.String("http.request.method", knownMethod(r.Method)),
+			attribute.Int("http.response.status_code", r.Status))
+		if r.Route != "" {
+			s.span.SetAttributes(attribute.String("http.route", r.Route))
+		}
+		if r.Status >= http.StatusInternalServerError {
 			s.span.SetStatus(codes.Error, "")
 		}
 	}
 	s.span.End()
+}
+
+// knownMethod keeps a client's text out of the trace.
+func knownMethod(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+		http.MethodDelete, http.MethodOptions:
+		return method
+	}
+	return "_OTHER"
 }
 
 // RecordConsumer records the span of work that has ended and served the requests with these traceparents: as
@@ -147,16 +186,21 @@ func (t *Tracing) RecordConsumer(name string, began time.Time, traceparents []st
 	}
 }
 
-// StartClient starts the span of a call to another service on behalf of the requests with these traceparents,
-// related to them as in RecordConsumer. The context carries the traceparent of the call; without a Tracing,
-// or without a sampled trace, it carries that of the one trace unchanged. The function ends the span.
-func (t *Tracing) StartClient(ctx context.Context, name string,
+// StartClient starts the span of a POST to another service, by its base URL, on behalf of the requests with
+// these traceparents, related to them as in RecordConsumer. The context carries the traceparent of the call;
+// without a Tracing, or without a sampled trace, it carries that of the one trace unchanged. The function ends
+// the span.
+func (t *Tracing) StartClient(ctx context.Context, name, server string,
 	traceparents []string) (context.Context, func(error)) {
 	o := linksOf(traceparents)
 	if t == nil || !o.sampled() {
 		return WithTraceparent(ctx, o.only), func(error) {}
 	}
 	_, span := t.start(context.Background(), o, name, trace.SpanKindClient)
+	span.SetAttributes(attribute.String("http.request.method", http.MethodPost))
+	if to, err := url.Parse(server); err == nil && to.Hostname() != "" {
+		span.SetAttributes(attribute.String("server.address", to.Hostname()))
+	}
 	return WithTraceparent(ctx, format(span.SpanContext())), func(err error) {
 		if err != nil {
 			span.SetStatus(codes.Error, err.Error())

@@ -3,10 +3,14 @@ package tracing
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -34,7 +38,7 @@ func TestServerSpansKeepTheSendersDecision(t *testing.T) {
 		tracing, out := newTracing(ratio)
 		span := tracing.StartServer(sent)
 		passed := span.Traceparent()
-		span.EndRequest("recordStorefrontSignals", 202)
+		span.EndRequest(Request{Operation: "recordStorefrontSignals", Status: 202})
 		if got := len(out.GetSpans()); got != spans || !strings.HasSuffix(passed, flags) || flags == "" &&
 			passed != "" {
 			t.Errorf("ratio %v, %q: %d spans, passed on %q", ratio, sent, got, passed)
@@ -64,7 +68,7 @@ func TestStrangersDoNotDecideWhatIsSampled(t *testing.T) {
 			tracing, out := newTracing(ratio)
 			span := tracing.StartPublic(sent)
 			passed := span.Traceparent()
-			span.EndRequest("recordStorefrontSignals", 202)
+			span.EndRequest(Request{Operation: "recordStorefrontSignals", Status: 202})
 			if got := len(out.GetSpans()); got != int(ratio) || passed[:36] != sent[:36] ||
 				!strings.HasSuffix(passed, flags) {
 				t.Errorf("ratio %v, %q: %d spans, passed on %q", ratio, sent, got, passed)
@@ -82,7 +86,7 @@ func TestStrangersDoNotDecideWhatIsSampled(t *testing.T) {
 func TestRequestSpanHasOperationAndStatus(t *testing.T) {
 	t.Parallel()
 	tracing, out := newTracing(1)
-	tracing.StartServer("").EndRequest("getHealth", 503)
+	tracing.StartServer("").EndRequest(Request{Operation: "getHealth", Status: 503})
 	if s := out.GetSpans()[0]; s.Name != "getHealth" || s.Status.Code != codes.Error {
 		t.Errorf("%+v", s)
 	}
@@ -97,7 +101,7 @@ func TestWorkForOneAndForSeveralTraces(t *testing.T) {
 	tracing.RecordConsumer("several", began, []string{sampled, unsampled, other, sampled})
 	tracing.RecordConsumer("unsampled", began, []string{unsampled, ""})
 	tracing.RecordConsumer("nothing", began, nil)
-	ctx, end := tracing.StartClient(t.Context(), "call", []string{sampled})
+	ctx, end := tracing.StartClient(t.Context(), "call", "", []string{sampled})
 	end(errors.New("5xx"))
 	spans := out.GetSpans()
 	if len(spans) != 3 {
@@ -130,17 +134,17 @@ func TestTraceparentsArePassedOnWithoutTracing(t *testing.T) {
 	for _, tracing := range []*Tracing{none, on} {
 		for want, sent := range map[string][]string{unsampled: {unsampled, unsampled},
 			"": {unsampled, strings.Replace(unsampled, "0a", "1a", 1)}} {
-			ctx, end := tracing.StartClient(t.Context(), "call", sent)
+			ctx, end := tracing.StartClient(t.Context(), "call", "", sent)
 			end(nil)
 			if got := TraceparentOf(ctx); got != want {
 				t.Errorf("%q: passed on %q, want %q", sent, got, want)
 			}
 		}
 	}
-	ctx, end := none.StartClient(t.Context(), "call", []string{sampled})
+	ctx, end := none.StartClient(t.Context(), "call", "", []string{sampled})
 	end(nil)
 	span := none.StartServer(sampled)
-	span.EndRequest("x", 500)
+	span.EndRequest(Request{Operation: "x", Status: 500})
 	none.RecordConsumer("x", time.Now(), []string{sampled})
 	if TraceparentOf(ctx) != sampled || span.Traceparent() != "" || none.Stop(context.Background()) != nil ||
 		len(out.GetSpans()) != 0 {
@@ -157,7 +161,7 @@ func TestOffCostsNothing(t *testing.T) {
 		if span.Traceparent() != "" || TraceparentOf(WithTraceparent(ctx, span.Traceparent())) != "" {
 			t.Error("there is something")
 		}
-		span.EndRequest("recordStorefrontSignals", 202)
+		span.EndRequest(Request{Operation: "recordStorefrontSignals", Status: 202})
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -179,4 +183,43 @@ func FuzzTraceparent(f *testing.F) {
 			t.Errorf("%q became %q", s, format(c))
 		}
 	})
+}
+
+// TestResource is not parallel, since it sets the environment.
+func TestResource(t *testing.T) {
+	log := &testkit.Log{}
+	resource := func(environment string) string {
+		t.Setenv("OTEL_RESOURCE_ATTRIBUTES", environment)
+		cfg := Config{Service: "edge", Version: "1.2.3", Logger: slog.New(slog.NewTextHandler(log, nil))}
+		return cfg.resource().Encoded(attribute.DefaultEncoder())
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := resource(""); got != "service.instance.id="+host+
+		",service.name=storefront-edge,service.version=1.2.3" {
+		t.Error(got)
+	}
+	if got := resource("k8s.pod.name=edge-1,service.name=shop"); got != "k8s.pod.name=edge-1,"+
+		"service.instance.id="+host+",service.name=shop,service.version=1.2.3" {
+		t.Error(got)
+	}
+	if log.String() != "" {
+		t.Error(log)
+	}
+	if got := resource("rubbish"); !strings.Contains(got, "service.name=storefront-edge") ||
+		!strings.Contains(log.String(), "OTEL_RESOURCE_ATTRIBUTES is malformed") {
+		t.Error(got, log)
+	}
+}
+
+func TestAStrangersMethodIsNotRecorded(t *testing.T) {
+	t.Parallel()
+	tracing, out := newTracing(1)
+	tracing.StartServer("").EndRequest(Request{Operation: "unknown", Method: "ana@example.com", Status: 404})
+	if got := fmt.Sprint(out.GetSpans()[0].Attributes); strings.Contains(got, "ana") ||
+		!strings.Contains(got, "_OTHER") {
+		t.Error(got)
+	}
 }

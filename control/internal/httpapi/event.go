@@ -21,6 +21,7 @@ type event struct {
 	traceID     string
 	span        tracing.Span
 	operation   string
+	path        string // the pattern of the route
 	method      string
 	connection  ident.ConnectionID
 	identity    principal.Identity
@@ -62,7 +63,8 @@ func (a *API) begin(r *http.Request) *event {
 func (a *API) end(ev *event, status int) {
 	took := a.cfg.Now().Sub(ev.began)
 	a.cfg.Metrics.requests.WithLabelValues(ev.operation, strconv.Itoa(status)).Observe(took.Seconds())
-	ev.span.EndRequest(ev.operation, status)
+	ev.span.EndRequest(tracing.Request{Operation: ev.operation, Method: ev.method, Route: ev.path,
+		Status: status})
 	attrs := []slog.Attr{
 		slog.String("request_id", ev.requestID), slog.String("operation", ev.operation),
 		slog.String("method", ev.method),

@@ -74,7 +74,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, ev *event) (reply, e
 		w.Header().Set("Allow", strings.Join(found.allow, ", "))
 		return reply{}, fault.New(fault.MethodNotAllowed, "")
 	}
-	ev.operation, ev.connection = found.route.operation, found.params.connection
+	ev.operation, ev.path, ev.connection = found.route.operation, found.route.pattern, found.params.connection
 	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 	defer cancel()
 	if a.cfg.Store != nil {

@@ -52,6 +52,14 @@ func (rc *requestContext) operation() string {
 	}
 }
 
+// path is the pattern of the route, "" without one.
+func (rc *requestContext) path() string {
+	if rc.route == nil {
+		return ""
+	}
+	return rc.route.Path
+}
+
 // newRequestID returns the X-Request-Id of the request when it is well-formed, and else a new one.
 func newRequestID(h *fasthttp.RequestHeader, now time.Time) string {
 	if id, ok := ident.RequestID(string(h.Peek("X-Request-Id"))); ok {

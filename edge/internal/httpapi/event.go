@@ -57,7 +57,10 @@ func (s *Server) report(rc *requestContext) {
 	status := rc.ctx.Response.StatusCode()
 	took := s.cfg.Now().Sub(rc.began)
 	s.cfg.Metrics.observe(rc.operation(), status, took)
-	rc.span.EndRequest(rc.operation(), status)
+	if s.cfg.Tracing != nil {
+		rc.span.EndRequest(tracing.Request{Operation: rc.operation(), Method: string(rc.ctx.Method()),
+			Route: rc.path(), Status: status})
+	}
 	if rc.code != "" {
 		s.cfg.Metrics.problems.WithLabelValues(rc.operation(), string(rc.code)).Inc()
 	}

@@ -113,7 +113,7 @@ func (a *App) wire(registry prometheus.Registerer) parts {
 		DeadAttempts: cfg.DeadAttempts, DeadAfter: cfg.DeadAfter,
 		Backoff: backoff.Policy{Min: cfg.BackoffMin, Max: cfg.BackoffMax},
 		Traced: func(ctx context.Context, k deliveries.Kind, traces []string) (context.Context, func(error)) {
-			return a.tracing.StartClient(ctx, "deliver "+k.String()+"s", traces)
+			return a.tracing.StartClient(ctx, "deliver "+k.String()+"s", cfg.EngineURL, traces)
 		},
 	}
 	if !cfg.EngineMixed {
