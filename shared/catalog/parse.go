@@ -17,8 +17,17 @@ const (
 
 // parse returns the tree of the text, or its first violation. The tree takes over the nodes.
 func parse(text []byte, nodes []node) (*tree, *Violation) {
-	t := &tree{text: text, nodes: slices.Grow(nodes[:0], min(16+len(text)/16, maxNodes))}
+	t := &tree{text: text, nodes: slices.Grow(nodes[:0], min(mostNodes(text), maxNodes))}
 	return t, walk(text, t.add)
+}
+
+// mostNodes returns as many nodes as the text can have: each but the first is behind one of these characters.
+func mostNodes(text []byte) int {
+	n := 1
+	for _, c := range []byte("{[,:") {
+		n += bytes.Count(text, []byte{c})
+	}
+	return n
 }
 
 // validate returns the first violation of the text without building a tree.

@@ -96,8 +96,7 @@ func TestDeliveryMemory(t *testing.T) {
 	}
 	f("attributes", 6, bodyOf(size, attributes, ""))
 	f("values", 6, bodyOf(size/2, variant, `,"more":[0`+strings.Repeat(",0", 1<<20)+`]`))
-	// The driver holds a document and its element four times while it writes them.
-	f("text", 8, bodyOf(size, variant, `,"description":{`+times(4, func(i int) string {
+	f("text", 6, bodyOf(size, variant, `,"description":{`+times(4, func(i int) string {
 		return fmt.Sprintf(`"a%c":"%s"`, 'a'+i, strings.Repeat("x", 900<<10))
 	})+`}`))
 }

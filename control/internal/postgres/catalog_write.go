@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -44,9 +45,15 @@ func (c *Catalog) write(ctx context.Context, tx pgx.Tx, b *observation.Batch, ou
 	return deliveries.Enqueue(ctx, tx, envelopes)
 }
 
-const insertObservations = `
+const insertIntoObservations = `
 INSERT INTO control.observations (observation_id, minted_at, connection_id, entity, external_id, revision,
-    operation,     state, reason, content_digest, document, raw, source_updated_at)
+    operation, state, reason, content_digest, document, raw, source_updated_at)
+`
+
+const insertObservation = insertIntoObservations + `
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, nullif($9, ''), nullif($10, ''), $11, $12, $13)`
+
+const insertObservations = insertIntoObservations + `
 SELECT observation_id, $1, $2, entity, external_id, revision, operation,
     state, nullif(reason, ''), nullif(content_digest, ''), document, raw, source_updated_at
 FROM unnest($3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::text[],
@@ -82,6 +89,12 @@ func archive(ctx context.Context, p *parts, b *observation.Batch, outcomes []obs
 		var document []byte
 		if state == string(observation.Accepted) {
 			document = b.CompletedDocument(e)
+		}
+		if len(e.Raw)+len(document) >= largeRow {
+			if err := insertLargeObservation(ctx, p.tx, b, e, state, document); err != nil {
+				return err
+			}
+			continue
 		}
 		a.add(e, state, document)
 		if p.full(len(e.Raw) + len(document)) {
@@ -119,12 +132,46 @@ func (p *parts) send(ctx context.Context) error {
 	return p.tx.SendBatch(ctx, &queued).Close()
 }
 
-func (a *archiveColumns) add(e *observation.Element, state string, document []byte) {
-	var reason string
-	var updated *time.Time
-	if e.Quarantined != nil {
-		reason = e.Quarantined.String()
+// largeRow is from how many bytes on a row is inserted alone, by insertLarge.
+const largeRow = 256 << 10
+
+// insertLarge inserts one row whose documents are large: nil, a string, or bytes for a column of type bytea.
+// The driver copies the arguments of other statements into a buffer of its own, and that into the message.
+func insertLarge(ctx context.Context, tx pgx.Tx, sql string, row ...any) error {
+	values, formats := make([][]byte, len(row)), make([]int16, len(row))
+	for i, value := range row {
+		switch v := value.(type) {
+		case string:
+			values[i] = []byte(v)
+		case []byte:
+			values[i], formats[i] = v, pgx.BinaryFormatCode
+		}
 	}
+	_, err := tx.Conn().PgConn().ExecParams(ctx, sql, values, nil, formats, nil).Close()
+	return err
+}
+
+func insertLargeObservation(ctx context.Context, tx pgx.Tx, b *observation.Batch, e *observation.Element,
+	state string, document []byte) error {
+	var updated any
+	if !e.SourceUpdatedAt.IsZero() {
+		updated = e.SourceUpdatedAt.Format(time.RFC3339Nano)
+	}
+	return insertLarge(ctx, tx, insertObservation, string(e.ID), mintedAt(e.ID).Format(time.RFC3339Nano),
+		string(b.Source.ConnectionID), string(e.Entity), e.ExternalID, strconv.FormatInt(e.Revision, 10),
+		string(e.Operation), state, quarantineReason(e), e.Digest, document, e.Raw, updated)
+}
+
+// quarantineReason is empty for an element that is not quarantined.
+func quarantineReason(e *observation.Element) string {
+	if e.Quarantined == nil {
+		return ""
+	}
+	return e.Quarantined.String()
+}
+
+func (a *archiveColumns) add(e *observation.Element, state string, document []byte) {
+	var updated *time.Time
 	if !e.SourceUpdatedAt.IsZero() {
 		updated = &e.SourceUpdatedAt
 	}
@@ -134,7 +181,7 @@ func (a *archiveColumns) add(e *observation.Element, state string, document []by
 	a.revisions = append(a.revisions, e.Revision)
 	a.operations = append(a.operations, string(e.Operation))
 	a.states = append(a.states, state)
-	a.reasons = append(a.reasons, reason)
+	a.reasons = append(a.reasons, quarantineReason(e))
 	a.digests = append(a.digests, e.Digest)
 	a.documents = append(a.documents, document)
 	a.raws = append(a.raws, e.Raw)
@@ -234,51 +281,72 @@ func queueNodes(out *pgx.Batch, c ident.ConnectionID, nodes map[catalog.Taxonomy
 	}
 }
 
-// insertAggregates passes taxonomy_ids as one text per item: unnest takes no array of arrays of different
-// lengths. The item's entity is locked, so no other transaction inserts the row at the same time.
-const insertAggregates = `
+// The item's entity is locked, so no other transaction inserts the row at the same time.
+const (
+	insertIntoAggregates = `
 INSERT INTO control.aggregates AS a (connection_id, item_id, refresh_revision, document, body, taxonomy_ids,
     sellable)
-SELECT $1, item_id, refresh_revision, document, body, string_to_array(taxonomy_ids, ','), sellable
-FROM unnest($2::text[], $3::bigint[], $4::bytea[], $5::bytea[], $6::text[], $7::boolean[])
-    AS k (item_id, refresh_revision, document, body, taxonomy_ids, sellable)
-ORDER BY item_id COLLATE "C"
+`
+	orReplaceAggregate = `
 ON CONFLICT (connection_id, item_id) DO UPDATE
 SET refresh_revision = excluded.refresh_revision, document = excluded.document, body = excluded.body,
     taxonomy_ids = excluded.taxonomy_ids, sellable = excluded.sellable, refreshed_at = now()`
 
+	insertAggregate = insertIntoAggregates + `
+VALUES ($1, $2, $3, $4, $5, string_to_array($6, ','), $7)` + orReplaceAggregate
+)
+
+// insertAggregates passes taxonomy_ids as one text per item: unnest takes no array of arrays of different
+// lengths.
+const insertAggregates = insertIntoAggregates + `
+SELECT $1, item_id, refresh_revision, document, body, string_to_array(taxonomy_ids, ','), sellable
+FROM unnest($2::text[], $3::bigint[], $4::bytea[], $5::bytea[], $6::text[], $7::boolean[])
+    AS k (item_id, refresh_revision, document, body, taxonomy_ids, sellable)
+ORDER BY item_id COLLATE "C"` + orReplaceAggregate
+
 // putAggregates queues the items that change.
 func putAggregates(ctx context.Context, p *parts, c ident.ConnectionID, all []observation.Aggregate) error {
+	var some []*observation.Aggregate
 	var documents, bodies [][]byte
-	first := 0
-	queue := func(end int) {
-		some := all[first:end]
-		n := len(some)
-		if n == 0 {
-			return
+	queue := func() {
+		if n := len(some); n > 0 {
+			p.out.Queue(insertAggregates, c,
+				pg.Column(n, func(i int) string { return string(some[i].ItemID) }),
+				pg.Column(n, func(i int) int64 { return some[i].RefreshRevision }), documents, bodies,
+				pg.Column(n, func(i int) string { return strings.Join(texts(some[i].TaxonomyIDs), ",") }),
+				pg.Column(n, func(i int) bool { return some[i].Sellable }))
+			some, documents, bodies = nil, nil, nil
 		}
-		p.out.Queue(insertAggregates, c,
-			pg.Column(n, func(i int) string { return string(some[i].ItemID) }),
-			pg.Column(n, func(i int) int64 { return some[i].RefreshRevision }), documents, bodies,
-			pg.Column(n, func(i int) string { return strings.Join(texts(some[i].TaxonomyIDs), ",") }),
-			pg.Column(n, func(i int) bool { return some[i].Sellable }))
-		first, documents, bodies = end, nil, nil
 	}
 	for i := range all {
-		document, body, err := all[i].Documents()
+		a := &all[i]
+		document, body, err := a.Documents()
 		if err != nil {
 			return err
 		}
-		documents, bodies = append(documents, document), append(bodies, body)
+		if len(document)+len(body) >= largeRow {
+			if err := insertLargeAggregate(ctx, p.tx, c, a, document, body); err != nil {
+				return err
+			}
+			continue
+		}
+		some, documents, bodies = append(some, a), append(documents, document), append(bodies, body)
 		if p.full(len(document) + len(body)) {
-			queue(i + 1)
+			queue()
 			if err := p.send(ctx); err != nil {
 				return err
 			}
 		}
 	}
-	queue(len(all))
+	queue()
 	return nil
+}
+
+func insertLargeAggregate(ctx context.Context, tx pgx.Tx, c ident.ConnectionID, a *observation.Aggregate,
+	document, body []byte) error {
+	return insertLarge(ctx, tx, insertAggregate, string(c), string(a.ItemID),
+		strconv.FormatInt(a.RefreshRevision, 10), document, body, strings.Join(texts(a.TaxonomyIDs), ","),
+		strconv.FormatBool(a.Sellable))
 }
 
 const insertLinks = `
