@@ -42,7 +42,7 @@ sdk: ## Build the browser SDK into edge/sdk/dist and for the edge, and print siz
 test: build ## Run every test on real PostgreSQL, Redis and Kafka (REQUIRE_REAL=1 fails without them)
 	go vet work
 	go vet -tags chaos work
-	go vet -tags web storefront.internal/deploy/webtest/...
+	go vet -tags web storefront.internal/deploy/webtest/... storefront.internal/deploy/web
 	bin/local exec -- $(MAKE) --no-print-directory test-packages test-system
 
 # These run inside `bin/local exec`, which puts the addresses of PostgreSQL, Redis and Kafka into the environment.
@@ -59,7 +59,8 @@ test-system:
 
 # The tests in browsers start stores of their own. WEB_SCREENSHOTS=folder keeps what they saw.
 .PHONY: test-web
-test-web: build deploy/webtest/node_modules ## Test the browser SDK and the demo shop in a real Chromium (4 minutes)
+test-web: build deploy/webtest/node_modules edge/sdk/node_modules ## Test the browser SDK and the demo shop in a real Chromium (4 minutes)
+	$(TEST) -tags web -count=1 -run TestThePackage storefront.internal/deploy/web
 	WEB_BROWSERS=chromium WEB_VISITS=40 $(TEST) -tags web -count=1 -timeout 8m storefront.internal/deploy/webtest/...
 
 .PHONY: web-all
@@ -72,9 +73,9 @@ web-campaign: build ## Play thousands of visits under faults in three browsers (
 	WEB_VISITS_FIREFOX=$(or $(VISITS),1000) WEB_VISITS_WEBKIT=$(or $(VISITS),300) WEB_SEED=$(SEED) WEB_SHOPPERS=$(or $(SHOPPERS),4) WEB_VISITS_QUIET=200 WEB_KILLS=10 \
 		$(TEST) -tags web -count=1 -v -run 'TestCampaign|TestFewSignals|TestAKilledBrowser' -timeout 12h storefront.internal/deploy/webtest
 
-# The lock file has the checksum of each package and names no registry.
-deploy/webtest/node_modules: deploy/webtest/package-lock.json
-	cd deploy/webtest && npm ci --no-audit --no-fund
+# The lock files have the checksum of each package and name no registry.
+deploy/webtest/node_modules edge/sdk/node_modules: %/node_modules: %/package-lock.json
+	cd $* && npm ci --no-audit --no-fund
 	@touch $@
 
 .PHONY: soak
@@ -130,7 +131,7 @@ schemathesis: build ## Send requests generated from the OpenAPI documents to bot
 .PHONY: lint
 lint: bin/golangci-lint ## Check formatting, line width, the import law, and the size of files and functions
 	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && ../bin/golangci-lint run ./...) || exit 1; done
-	@echo "lint deploy, tests with tags"; cd deploy && ../bin/golangci-lint run --build-tags helm,images,web ./helmtest/... ./imagetest/... ./webtest/...
+	@echo "lint deploy, tests with tags"; cd deploy && ../bin/golangci-lint run --build-tags helm,images,web ./helmtest/... ./imagetest/... ./webtest/... ./web/...
 	@for m in $(NESTED); do echo "lint $$m"; (cd $$m && GOWORK=off ../../bin/golangci-lint run ./...) || exit 1; done
 	@.ci/filesize
 	@$(MAKE) --no-print-directory lint-workflows

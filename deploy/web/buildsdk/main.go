@@ -1,6 +1,6 @@
 // Command buildsdk builds the browser SDK of a repository: into the folder of its version that the edge
-// serves, and into edge/sdk/dist for npm and for tests. It prints the sizes and integrity hashes of the files,
-// and the script element of a page.
+// serves, and into edge/sdk/dist for npm and for tests. It prints the sizes and integrity hashes of the
+// files, and the script element of a page.
 package main
 
 import (

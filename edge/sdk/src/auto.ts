@@ -1,4 +1,4 @@
-import type { Decision, DecisionJSON, Storefront } from './types';
+import type { Decision, DecisionJSON, Storefront } from './types.js';
 
 /**
  * Measures shelves that the shop's server rendered. An element with data-sf-decision is a shelf: its value is the

@@ -1,10 +1,10 @@
-import { derive, random } from './ident';
-import { observe } from './observe';
-import { openStore } from './store';
-import type { Store } from './store';
+import { derive, random } from './ident.js';
+import { observe } from './observe.js';
+import { openStore } from './store.js';
+import type { Store } from './store.js';
 import type {
   CatalogAggregate, Consent, DecisionItem, DecisionJSON, Line, Options, Result, SignalType, Stats, Storefront,
-} from './types';
+} from './types.js';
 
 // A signal is kept in storage until an answer names its id. Whatever is in doubt is sent again, with the same bytes:
 // the service counts an id once, so tabs need no lock and no leader. In storage, under sf1.<connection>:
@@ -195,7 +195,7 @@ export function storefront(o: Options): Storefront {
     counts.requests++;
     for (const { name_ } of batch) {
       flying.add(name_);
-      if (attempts[name_]++) counts.resent++;
+      if (attempts[name_]!++) counts.resent++;
       else attempts[name_] = 1;
     }
     const sent = ask(url, {

@@ -1,4 +1,4 @@
-import type { Result, Storefront } from './types';
+import type { Result, Storefront } from './types.js';
 
 /** Shows what the SDK does in a corner of the page, when the page's address has ?sf_debug=1. */
 export function debug(sf: Storefront): () => void {

@@ -1,4 +1,4 @@
-import type { Card, DecisionItem, LocalizedText, Storefront } from './types';
+import type { Card, DecisionItem, LocalizedText, Storefront } from './types.js';
 
 const text = (t: LocalizedText | undefined, languages: string[]): string => {
   for (const language of languages) {

@@ -1,4 +1,4 @@
-import { sha256 } from './sha256';
+import { sha256 } from './sha256.js';
 
 // 32 characters for 5 words.
 const base32hex = (words: Iterable<number>): string => {

@@ -1,3 +1,3 @@
-export { storefront } from './client';
-export { derive } from './ident';
-export type * from './types';
+export { storefront } from './client.js';
+export { derive } from './ident.js';
+export type * from './types.js';

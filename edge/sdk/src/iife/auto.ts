@@ -1,4 +1,4 @@
-import { auto } from '../auto';
+import { auto } from '../auto.js';
 
 const all = globalThis as { Storefront?: object };
 all.Storefront = { ...all.Storefront, auto };

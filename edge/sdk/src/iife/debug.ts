@@ -1,4 +1,4 @@
-import { debug } from '../debug';
+import { debug } from '../debug.js';
 
 const all = globalThis as { Storefront?: object };
 all.Storefront = { ...all.Storefront, debug };

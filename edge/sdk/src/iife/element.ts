@@ -1,4 +1,4 @@
-import { defineElement } from '../element';
+import { defineElement } from '../element.js';
 
 const all = globalThis as { Storefront?: object };
 all.Storefront = { ...all.Storefront, defineElement };

@@ -1,4 +1,4 @@
-import { storefront } from '../client';
+import { storefront } from '../client.js';
 
 const all = globalThis as { Storefront?: object };
 all.Storefront = { ...all.Storefront, storefront };
