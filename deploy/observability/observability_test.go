@@ -75,7 +75,7 @@ func TestRunbooksNameOnlyWhatExists(t *testing.T) {
 			}
 		}
 		for _, heading := range regexp.MustCompile(`(?m)^## (.+)$`).FindAllStringSubmatch(text, -1) {
-			if !alerts[heading[1]] && name != "failure-matrix.md" { // which is about faults, not alerts
+			if !alerts[heading[1]] && !aboutNoAlerts(name) {
 				t.Errorf("%s: no alert %s", name, heading[1])
 			}
 		}
@@ -122,6 +122,9 @@ func TestDashboardsAreComplete(t *testing.T) {
 		}
 	}
 }
+
+// aboutNoAlerts: one runbook is about faults, and one about adding releases.
+func aboutNoAlerts(name string) bool { return name == "failure-matrix.md" || name == "releases.md" }
 
 func overlap(p, o live.Panel) bool {
 	a, b := p.GridPos, o.GridPos

@@ -128,7 +128,7 @@ var topicName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
 
 // Telemetry is the fragment of all services: the operations port, the log and tracing.
 type Telemetry struct {
-	AdminListen string     `envconfig:"ADMIN_LISTEN" default:":9090" desc:"address of the operations port: /metrics /livez /readyz /version"`
+	AdminListen string     `envconfig:"ADMIN_LISTEN" default:":9090" desc:"address of the operations port: /metrics /livez /readyz /version /debug/top (not of control)"`
 	AdminPprof  bool       `envconfig:"ADMIN_PPROF" default:"false" desc:"serve /debug/pprof on the operations port"`
 	LogLevel    slog.Level `envconfig:"LOG_LEVEL" default:"INFO" desc:"DEBUG, INFO, WARN or ERROR"`
 

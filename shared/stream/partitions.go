@@ -21,6 +21,7 @@ const (
 type partitions struct {
 	now       func() time.Time
 	hungAfter time.Duration
+	group     Group
 	limit     int // flushes in flight of all leaders together, without the slow ones
 	inFlight  int // of them
 	list      []*partition
@@ -140,7 +141,11 @@ func (ps *partitions) pick() (*reservation, error) {
 	if best == rankUnreachable {
 		return nil, errors.Join(ErrUnreachable, ps.failure)
 	}
-	p := ps.nextRoundRobin(func(p *partition) bool { return ps.free(p) && p.rank() == best })
+	preferred := func(p *partition) bool { return p.rank() == best && ps.group.has(p.id, len(ps.list)) }
+	all := !slices.ContainsFunc(ps.list, preferred)
+	p := ps.nextRoundRobin(func(p *partition) bool {
+		return ps.free(p) && p.rank() == best && (all || preferred(p))
+	})
 	if p == nil {
 		return nil, nil
 	}

@@ -209,3 +209,52 @@ func TestUpdateKeepsState(t *testing.T) {
 			ps.unreachableLeaders())
 	}
 }
+
+// A producer of a group keeps to its partitions while one of them is as good as any other, even if it has to
+// wait, and writes to the others while the leader of its own does not answer.
+func TestGroupIsPreferred(t *testing.T) {
+	t.Parallel()
+	ps, _ := newPartitions(1, 2, 1, 2)
+	ps.group = Group{Index: 1, Of: 4}
+	for range 3 {
+		at := ps.must(t)
+		if at.part.id != 1 {
+			t.Fatalf("partition %d", at.part.id)
+		}
+		if other, err := ps.pick(); other != nil || err != nil {
+			t.Fatalf("beside it partition %+v, %v", other, err)
+		}
+		ps.end(at, answer(nil))
+	}
+	at := ps.must(t)
+	ps.end(at, unanswered(context.DeadlineExceeded))
+	if at = ps.must(t); at.leader.id != 1 {
+		t.Errorf("partition %d, whose leader does not answer", at.part.id)
+	}
+	ps.end(at, answer(nil))
+}
+
+// Every partition is in exactly one group, or every group has exactly one partition.
+func TestGroupsShareThePartitions(t *testing.T) {
+	t.Parallel()
+	for _, partitions := range []int{1, 2, 3, 12, 64, 100} {
+		for _, groups := range []int{1, 3, 12, 64} {
+			total := 0
+			for g := range groups {
+				own := 0
+				for p := range partitions {
+					if (Group{Index: g, Of: groups}).has(p, partitions) {
+						own++
+					}
+				}
+				if own == 0 || partitions < groups && own != 1 {
+					t.Errorf("group %d of %d has %d of %d partitions", g, groups, own, partitions)
+				}
+				total += own
+			}
+			if total != max(partitions, groups) {
+				t.Errorf("%d groups have %d partitions of %d", groups, total, partitions)
+			}
+		}
+	}
+}

@@ -31,6 +31,7 @@ type ProducerConfig struct {
 	AttemptTimeout  time.Duration // of one flush; 4 s, as long as a caller waits
 	HungAfter       time.Duration // without a sign of life of a leader, which then counts as hung; 1.8 s
 	ClientID        string
+	Group           Group  // the partitions that it prefers; all
 	ContentType     string // header content-type of each record; application/json
 	Compression     Codec  // none
 	Registerer      prometheus.Registerer
@@ -50,6 +51,16 @@ func (c ProducerConfig) withDefaults() ProducerConfig {
 		c.Now = time.Now
 	}
 	return c
+}
+
+// Group is one of several parts of a topic's partitions. A producer writes to the partitions of its group
+// while one of their leaders answers, and to the others else.
+type Group struct{ Index, Of int }
+
+// has reports whether a partition of so many is in the group. Where there are fewer partitions than groups,
+// groups share them.
+func (g Group) has(partition, of int) bool {
+	return g.Of == 0 || partition%g.Of == g.Index%min(g.Of, of)
 }
 
 // traceHeader is the record header with the W3C traceparent of Produce's context.
@@ -120,7 +131,7 @@ func NewProducer(cfg ProducerConfig) *Producer {
 	p := &Producer{
 		cfg: cfg, transport: transport, metrics: newProducerMetrics(cfg.Registerer, cfg.Topic),
 		limit:   cfg.MaxBatchBytes,
-		parts:   partitions{now: cfg.Now, limit: cfg.InFlight, hungAfter: cfg.HungAfter},
+		parts:   partitions{now: cfg.Now, limit: cfg.InFlight, hungAfter: cfg.HungAfter, group: cfg.Group},
 		resends: newResends(), idle: make(chan struct{}),
 		client: &kafka.Client{Addr: kafka.TCP(cfg.Brokers...), Timeout: cfg.AttemptTimeout,
 			Transport: transport},
@@ -216,7 +227,7 @@ func (p *Producer) pop() *queuedRecord {
 // account adds bytes, or subtracts them. The mutex is held.
 func (p *Producer) account(n int) {
 	p.bytes += n
-	p.metrics.pending.Set(float64(p.bytes))
+	p.metrics.pending.Add(float64(n)) // to which other producers of the topic add
 	p.checkIdle()
 }
 

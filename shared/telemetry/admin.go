@@ -27,6 +27,8 @@ type AdminConfig struct {
 	Logger   *slog.Logger
 	Service  string
 	Pprof    bool // serve /debug/pprof
+	// Top answers /debug/top, which names the connections that make most of the load; nil: not found.
+	Top http.Handler
 }
 
 // Admin is the HTTP server of the operations port: /metrics, /livez (the process runs), /readyz (all checks
@@ -107,6 +109,9 @@ func (a *Admin) Handler() http.Handler {
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", a.readyz)
 	mux.HandleFunc("GET /version", a.version)
+	if a.cfg.Top != nil {
+		mux.Handle("GET /debug/top", a.cfg.Top)
+	}
 	if a.cfg.Pprof {
 		mux.HandleFunc("/debug/pprof/", pprof.Index)
 		mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)

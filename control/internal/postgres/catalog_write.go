@@ -290,7 +290,8 @@ INSERT INTO control.aggregates AS a (connection_id, item_id, refresh_revision, d
 	orReplaceAggregate = `
 ON CONFLICT (connection_id, item_id) DO UPDATE
 SET refresh_revision = excluded.refresh_revision, document = excluded.document, body = excluded.body,
-    taxonomy_ids = excluded.taxonomy_ids, sellable = excluded.sellable, refreshed_at = now()`
+    taxonomy_ids = excluded.taxonomy_ids, sellable = excluded.sellable,
+    refreshed_at = excluded.refreshed_at`
 
 	insertAggregate = insertIntoAggregates + `
 VALUES ($1, $2, $3, $4, $5, string_to_array($6, ','), $7)` + orReplaceAggregate

@@ -184,8 +184,8 @@ func (p *Privacy) Refuse(ctx context.Context, id ident.WebhookEventID) (refused 
 const (
 	markOrdersRedacted = `
 UPDATE control.entities
-SET redacted_at = coalesce(redacted_at, now())
-WHERE connection_id = $1 AND entity = 'order' AND external_id = ANY ($2)`
+SET redacted_at = now()
+WHERE connection_id = $1 AND entity = 'order' AND external_id = ANY ($2) AND redacted_at IS NULL`
 
 	selectOrders = `
 SELECT observation_id, minted_at, external_id, document

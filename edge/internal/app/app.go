@@ -80,7 +80,7 @@ func New(ctx context.Context, cfg Config, log *slog.Logger) (*App, error) {
 	a.parts = wire(cfg, keyring, a.backends, registry, log)
 	a.admin = telemetry.NewAdmin(telemetry.AdminConfig{Listen: cfg.AdminListen, Gatherer: registry,
 		Logger:  log,
-		Service: "edge", Pprof: cfg.AdminPprof})
+		Service: "edge", Pprof: cfg.AdminPprof, Top: a.parts.top})
 	a.admin.AddCheck("listening", a.checkListening)
 	a.admin.AddCheck("schema", a.checkSchema)
 	a.assemble()
@@ -158,9 +158,10 @@ func (a *App) warm(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, warmTimeout)
 	defer cancel()
 	var all sync.WaitGroup
-	for _, p := range []*stream.Producer{a.parts.signalProducer, a.parts.decisionProducer} {
+	for _, connect := range []func(context.Context) error{a.parts.signalProducer.Warm,
+		a.parts.decisionProducer.Warm} {
 		all.Go(func() {
-			if err := p.Warm(ctx); err != nil {
+			if err := connect(ctx); err != nil {
 				a.log.Warn("Kafka does not answer yet", slog.Any("error", err))
 			}
 		})

@@ -25,6 +25,7 @@ type Config struct {
 	settings.Kafka
 	settings.Telemetry
 	Compression  string          `envconfig:"KAFKA_COMPRESSION" default:"snappy" desc:"compression of Kafka records: none, snappy, lz4 or zstd"`
+	Keyed        bool            `envconfig:"KAFKA_KEYED" default:"false" desc:"write the signals of a connection to one group of partitions while its leader answers, by 64 buckets of connections, so that the transactions of several relays touch different connections; one producer for each of KAFKA_TOPIC_PARTITIONS, at most 64, instead of one for all"`
 	DecisionKeys settings.Secret `envconfig:"DECISION_KEYS" required:"true" desc:"keys of Decision ids, kid:base64[,kid:base64…]; the first signs new ids, all verify; the same for every edge, and kept as long as Decisions are"`
 
 	RatePerKey          float64        `envconfig:"RATE_PER_KEY" default:"5000" desc:"signals and reads a second of one storefront key, over all replicas"`
@@ -132,6 +133,14 @@ func (c *Config) rateLimits() ratelimit.Config {
 // authFailures allows a burst of 5 seconds' worth.
 func (c *Config) authFailures() ratelimit.Quota {
 	return c.quota(c.AuthFailures, int(5*c.AuthFailures))
+}
+
+// groups is the number of groups of partitions by which signals are keyed; one: they are not.
+func (c *Config) groups() int {
+	if !c.Keyed {
+		return 1
+	}
+	return c.TopicPartitions
 }
 
 // claimQuota bounds the claims of each connection; nil: no bound.

@@ -23,6 +23,7 @@ import (
 	"storefront.internal/edge/internal/sdkfiles"
 	"storefront.internal/edge/internal/signalcheck"
 	"storefront.internal/shared/clock"
+	"storefront.internal/shared/heavyhitters"
 	"storefront.internal/shared/ident/decisionid"
 	"storefront.internal/shared/pg"
 	"storefront.internal/shared/poolmetrics"
@@ -79,13 +80,14 @@ type parts struct {
 	claimBatcher     *redisbatch.Batcher
 	itemBatcher      *redisbatch.Batcher
 	topics           *kafka.Topics
-	signalProducer   *stream.Producer
+	signalProducer   *kafka.Signals
 	decisionProducer *stream.Producer
 	decisionRecorder *kafka.Decisions
 	intake           *intake.Service
 	itemCache        *redis.Items
 	items            *itemread.Service
 	engine           *engine.Client // nil when none is configured
+	top              *heavyhitters.Tracker
 	server           *httpapi.Server
 }
 
@@ -106,8 +108,8 @@ func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Regi
 	p.keyResolver.Watch(r)
 	p.topics = &kafka.Topics{Settings: cfg.Kafka, Security: b.kafka,
 		Names: []string{cfg.SignalsTopic, cfg.DecisionsTopic}, Logger: log}
-	p.signalProducer = producer(cfg, b.kafka, cfg.SignalsTopic, r)
-	p.decisionProducer = producer(cfg, b.kafka, cfg.DecisionsTopic, r)
+	p.signalProducer = kafka.NewSignals(producerConfig(cfg, b.kafka, cfg.SignalsTopic, r), cfg.groups())
+	p.decisionProducer = stream.NewProducer(producerConfig(cfg, b.kafka, cfg.DecisionsTopic, r))
 	p.decisionRecorder = kafka.NewDecisions(p.decisionProducer, log, r)
 	p.claimBatcher = redisbatch.NewBatcher(b.redis, batcherConns, redisbatch.Timeout)
 	p.itemBatcher = redisbatch.NewBatcher(b.redis, batcherConns, redisbatch.Timeout)
@@ -136,7 +138,10 @@ func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Regi
 	}
 	recommendations := recommend.New(recommendConfig)
 	recommendations.Watch(r)
+	p.top = heavyhitters.New(clock.Now, httpapi.Loads()...)
+	p.top.Register(r, "storefront_edge_top_connection_share")
 	p.server = httpapi.New(httpapi.Config{
+		Top:  p.top,
 		Keys: p.keyResolver, Signals: p.intake, SignalCheck: signalcheck.New(keyring),
 		Recommendations: recommendations, Items: p.items, SDK: b.sdk,
 		RateLimiter: ratelimit.New(cfg.rateLimits()), Problems: problem.New(cfg.ErrorsBase),
@@ -157,8 +162,8 @@ func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Regi
 	return p
 }
 
-func producer(cfg Config, security stream.Security, topic string, r prometheus.Registerer) *stream.Producer {
-	return stream.NewProducer(stream.ProducerConfig{Brokers: cfg.KafkaBrokers, Security: security,
-		Topic:    topic,
-		ClientID: "storefront-edge", Compression: stream.Codec(cfg.Compression), Registerer: r})
+func producerConfig(cfg Config, security stream.Security, topic string,
+	r prometheus.Registerer) stream.ProducerConfig {
+	return stream.ProducerConfig{Brokers: cfg.KafkaBrokers, Security: security, Topic: topic,
+		ClientID: "storefront-edge", Compression: stream.Codec(cfg.Compression), Registerer: r}
 }

@@ -36,6 +36,8 @@ type requestContext struct {
 	limits        ratelimit.Verdict
 	limitsChecked bool // limits is set
 
+	accepted int // signals that were recorded
+
 	code  fault.Code // of the problem that was answered
 	cause error      // of the problem, for the log
 }

@@ -52,6 +52,19 @@ func (l *eventLog) allow(f failure) (skipped int, ok bool) {
 	}
 }
 
+// Loads are the loads that the edge counts by connection for /debug/top.
+func Loads() []string { return []string{"accepted_signals", "refused_requests", "body_bytes"} }
+
+// countLoad counts a refusal when it is the client's doing; an item that is not there is none.
+func (s *Server) countLoad(rc *requestContext, status int) {
+	refused := 0
+	if status >= fasthttp.StatusBadRequest && status < fasthttp.StatusInternalServerError &&
+		status != fasthttp.StatusNotFound {
+		refused = 1
+	}
+	s.cfg.Top.Add(rc.began, string(rc.grant.ConnectionID), rc.accepted, refused, len(rc.ctx.Request.Body()))
+}
+
 // report measures the request and logs its one event, which has no body, query, header or address.
 func (s *Server) report(rc *requestContext) {
 	status := rc.ctx.Response.StatusCode()
@@ -64,6 +77,7 @@ func (s *Server) report(rc *requestContext) {
 	if rc.code != "" {
 		s.cfg.Metrics.problems.WithLabelValues(rc.operation(), string(rc.code)).Inc()
 	}
+	s.countLoad(rc, status)
 	skipped, ok := s.eventLog.allow(failure{rc.operation(), status, rc.code})
 	if !ok {
 		return

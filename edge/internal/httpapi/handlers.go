@@ -31,6 +31,11 @@ func (s *Server) recordSignals(rc *requestContext) error {
 	if err != nil {
 		return err
 	}
+	for i := range results {
+		if results[i].Status == signal.Accepted {
+			rc.accepted++
+		}
+	}
 	a.results, a.body = results, signal.AppendResults(a.body[:0], results)
 	clear(results) // the results point into the body
 	rc.ctx.SetStatusCode(fasthttp.StatusAccepted)

@@ -21,6 +21,7 @@ import (
 	"storefront.internal/edge/internal/recommend"
 	"storefront.internal/edge/internal/sdkfiles"
 	"storefront.internal/edge/internal/signalcheck"
+	"storefront.internal/shared/heavyhitters"
 	"storefront.internal/shared/problem"
 	"storefront.internal/shared/signal"
 	"storefront.internal/shared/storekey"
@@ -69,7 +70,8 @@ type Config struct {
 	Problems        *problem.Builder
 	Metrics         *Metrics
 	Logger          *slog.Logger
-	Tracing         *tracing.Tracing // nil: requests are not traced
+	Tracing         *tracing.Tracing      // nil: requests are not traced
+	Top             *heavyhitters.Tracker // of Loads by connection; nil: they are not counted
 	Now             func() time.Time
 
 	TrustedProxies []netip.Prefix

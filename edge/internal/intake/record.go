@@ -72,7 +72,7 @@ func (s *Service) produce(ctx context.Context, sc *scratch) error {
 	}
 	buf := s.values.Get().(*[]byte)
 	value := signal.AppendRecord((*buf)[:0], r)
-	outcome, err := s.cfg.Producer.Produce(ctx, value)
+	outcome, err := s.cfg.Producer.Produce(ctx, r.ConnectionID, value)
 	switch outcome {
 	case stream.Acknowledged:
 		*buf = value

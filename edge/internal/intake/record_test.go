@@ -39,9 +39,9 @@ type fixture struct {
 	metrics *prometheus.Registry
 }
 
-func (b *fixture) Produce(ctx context.Context, value []byte) (stream.Outcome, error) {
+func (b *fixture) Produce(ctx context.Context, c ident.ConnectionID, value []byte) (stream.Outcome, error) {
 	b.records = append(b.records, bytes.Clone(value))
-	return b.log.Produce(ctx, value)
+	return b.log.Produce(ctx, c, value)
 }
 
 // ownDecisions verifies every Decision id but those that begin with dec_foreign.

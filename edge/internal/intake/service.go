@@ -30,10 +30,11 @@ type Request struct {
 	Results      []signal.Result // memory for the results; may be nil
 }
 
-// Producer hands a record to Kafka and waits, at most until ctx's deadline, until all in-sync replicas have
-// it. A value that was not acknowledged may still be read by the transport, so it is never used again.
+// Producer hands a record of a connection to Kafka and waits, at most until ctx's deadline, until all in-sync
+// replicas have it. A value that was not acknowledged may still be read by the transport, so it is never used
+// again.
 type Producer interface {
-	Produce(ctx context.Context, value []byte) (stream.Outcome, error)
+	Produce(ctx context.Context, c ident.ConnectionID, value []byte) (stream.Outcome, error)
 }
 
 // Ledger asks PostgreSQL which signals are stored. Unlike a claim, what it knows does not expire. Its methods

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"storefront.internal/edge/internal/intake/intaketest"
+	"storefront.internal/shared/ident"
 	"storefront.internal/shared/stream"
 )
 
 type acknowledger struct{}
 
-func (acknowledger) Produce(context.Context, []byte) (stream.Outcome, error) {
+func (acknowledger) Produce(context.Context, ident.ConnectionID, []byte) (stream.Outcome, error) {
 	return stream.Acknowledged, nil
 }
 

@@ -21,7 +21,9 @@ import (
 	"storefront.internal/engine-relay/internal/sink/consumer"
 	"storefront.internal/engine-relay/internal/upkeep"
 	"storefront.internal/shared/backoff"
+	"storefront.internal/shared/clock"
 	"storefront.internal/shared/deliveries"
+	"storefront.internal/shared/heavyhitters"
 	"storefront.internal/shared/pg"
 	"storefront.internal/shared/poolmetrics"
 	"storefront.internal/shared/stream"
@@ -72,7 +74,7 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 	a.parts = a.wire(registry)
 	a.admin = telemetry.NewAdmin(telemetry.AdminConfig{
 		Listen: cfg.AdminListen, Gatherer: registry, Logger: logger,
-		Service: "engine-relay", Pprof: cfg.AdminPprof,
+		Service: "engine-relay", Pprof: cfg.AdminPprof, Top: a.parts.top,
 	})
 	a.readiness()
 	return a, nil
@@ -83,6 +85,7 @@ type parts struct {
 	upkeep   *upkeep.Upkeep
 	eraser   *erase.Eraser
 	worker   *deliver.Worker
+	top      *heavyhitters.Tracker
 	sink     *sink.Writer
 	replayer *sink.Replayer
 	consumer *consumer.Consumer
@@ -107,7 +110,10 @@ func (a *App) wire(registry prometheus.Registerer) parts {
 		Store: postgres.NewErasures(a.pool), Queue: queue, RelayID: relayID, Logger: logger,
 		Metrics: erase.NewMetrics(registry),
 	})
+	p.top = heavyhitters.New(clock.Now, deliver.Loads()...)
+	p.top.Register(registry, "storefront_engine_top_connection_share")
 	delivery := deliver.Config{
+		Top:   p.top,
 		Store: queue, RelayID: relayID, Logger: logger, Registerer: registry, Workers: cfg.Workers,
 		Timeout: cfg.EngineTimeout, Lease: cfg.Lease, DecisionWait: cfg.DecisionWait,
 		DeadAttempts: cfg.DeadAttempts, DeadAfter: cfg.DeadAfter,

@@ -13,6 +13,7 @@ import (
 	"storefront.internal/shared/backoff"
 	"storefront.internal/shared/breaker"
 	"storefront.internal/shared/deliveries"
+	"storefront.internal/shared/heavyhitters"
 	"storefront.internal/shared/service"
 )
 
@@ -38,6 +39,7 @@ type Config struct {
 	RelayID    string // identifies this process among the relays
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer // nil: no metrics
+	Top        *heavyhitters.Tracker // of Loads by connection; nil: they are not counted
 	// Traced starts the span of a request to the engine, given the W3C traceparents of the deliveries in it.
 	// It returns the request's context and the function that ends the span. Nil traces nothing.
 	Traced func(ctx context.Context, k deliveries.Kind, traceparents []string) (context.Context, func(error))

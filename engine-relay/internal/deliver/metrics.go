@@ -7,7 +7,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"storefront.internal/shared/clock"
 	"storefront.internal/shared/deliveries"
+	"storefront.internal/shared/heavyhitters"
 )
 
 // metrics are the figures of delivery (METRICS.md). Labels are closed sets.
@@ -18,10 +20,12 @@ type metrics struct {
 	batch      *prometheus.HistogramVec // deliveries in a request
 	delay      *prometheus.HistogramVec // from queued to confirmed
 	fenced     prometheus.Counter       // leases that expired before they were completed
+	top        *heavyhitters.Tracker    // deliveries by connection
 }
 
 func newMetrics(reg prometheus.Registerer, w *Worker) *metrics {
 	m := &metrics{
+		top: w.cfg.Top,
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "storefront_engine_delivery_total",
 			Help: "Deliveries by kind and outcome: delivered, died (dead-lettered), " +
@@ -64,6 +68,9 @@ func histogram(name, help string, buckets ...float64) *prometheus.HistogramVec {
 	}, []string{"kind"})
 }
 
+// Loads are the loads that a worker counts by connection for /debug/top.
+func Loads() []string { return []string{"delivered", "not_delivered"} }
+
 func (m *metrics) completed(took time.Duration, c deliveries.Completion, done deliveries.Completed) {
 	unconfirmed, k := 0, c.Lanes[0].Lease.Kind
 	delay := m.delay.WithLabelValues(k.String())
@@ -75,14 +82,17 @@ func (m *metrics) completed(took time.Duration, c deliveries.Completion, done de
 		for _, e := range lane.Lease.Entries {
 			waited[e.Seq] = e.Waited
 		}
+		delivered := 0
 		for _, o := range lane.Outcomes {
 			if o.Unconfirmed {
 				unconfirmed++
 			}
 			if o.Status == deliveries.Delivered {
+				delivered++
 				delay.Observe((waited[o.Seq] + took).Seconds())
 			}
 		}
+		m.top.Add(clock.Now(), string(lane.Lease.ConnectionID), delivered, len(lane.Outcomes)-delivered)
 	}
 	for outcome, n := range map[string]int{
 		"delivered": done.Delivered, "died": done.DeadLettered,

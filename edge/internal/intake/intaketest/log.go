@@ -25,7 +25,7 @@ type Log struct {
 }
 
 // Produce implements intake.Producer.
-func (l *Log) Produce(ctx context.Context, value []byte) (stream.Outcome, error) {
+func (l *Log) Produce(ctx context.Context, _ ident.ConnectionID, value []byte) (stream.Outcome, error) {
 	r, err := signal.DecodeRecord(value)
 	if err != nil {
 		return stream.Refused, err
