@@ -229,6 +229,10 @@ func (c *running) verdict(begin time.Time) {
 	if len(minted) == 0 {
 		c.t.Error("nothing was minted")
 	}
+	// A revoked key leads to the header form, which needs them.
+	if n := c.counter.preflights.Load(); n != 0 && c.said["key revoked"] == 0 {
+		c.t.Errorf("%d preflight requests of operation 1", n)
+	}
 	for _, id := range append(v.Lost, v.Doubled...) {
 		c.t.Errorf("%s: %s", id, c.counter.story(id))
 	}
