@@ -81,6 +81,19 @@ func (s *scripted) all() (all []arrival) {
 	return all
 }
 
+// preflights is the number of OPTIONS requests.
+func (s *scripted) preflights() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, x := range s.arrivals {
+		if x.method == http.MethodOptions {
+			n++
+		}
+	}
+	return n
+}
+
 func accept(w http.ResponseWriter, ids []string) {
 	w.WriteHeader(http.StatusAccepted)
 	_, _ = io.WriteString(w, results(ids))
