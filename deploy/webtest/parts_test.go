@@ -168,7 +168,7 @@ func TestPrivacy(t *testing.T) {
 	for visitor, want := range map[string]string{
 		"ana@shop.example": "TypeError", "vis_ana@shop.example": "TypeError",
 		"+54 9 11 5555 1234": "TypeError",
-		"vis_5491155551234": "TypeError", "vis_549-115-555": "TypeError", "vis_a1b2c3d4": "",
+		"vis_5491155551234":  "TypeError", "vis_549-115-555": "TypeError", "vis_a1b2c3d4": "",
 	} {
 		got := v.eval(fmt.Sprintf(`(() => {
 			try { Storefront.storefront({ ...config, visitorId: %q }).close(); } catch (e) { return e.name; }
