@@ -36,7 +36,9 @@ func TestRedisCluster(t *testing.T) {
 	check(t, err)
 	t.Cleanup(func() { _ = cluster.Close() })
 	x := newDeployment(t, func(s *stack.Settings) { s.RedisAddr = cluster.Addrs() })
-	b := &balancer{edges: []*stack.Process{x.edge(), x.edge()}}
+	one, _, _ := strings.Cut(cluster.Addrs(), ",") // as a managed cluster has one endpoint
+	b := &balancer{edges: []*stack.Process{x.edge(),
+		x.edge("EDGE_REDIS_ADDRS="+one, "EDGE_REDIS_CLUSTER=true")}}
 	x.relay()
 	s := x.newStorefront()
 	d := s.recommend(b.edges[0])

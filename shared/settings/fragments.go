@@ -30,14 +30,18 @@ func (p Postgres) Validate() []error {
 	return append(errs, notNegative("DATABASE_IDLE_IN_TX_TIMEOUT", p.IdleInTxTimeout)...)
 }
 
-// Redis is the fragment of the services that use Redis: one address, or several of a cluster.
+// Redis is the fragment of the services that use Redis: one server, or a cluster.
 type Redis struct {
 	RedisAddrs    []string `envconfig:"REDIS_ADDRS" required:"true" desc:"Redis addresses, host:port, separated by commas; more than one means a cluster"`
+	RedisCluster  bool     `envconfig:"REDIS_CLUSTER" default:"false" desc:"the address is the one endpoint of a cluster, as managed services have it; the same for edge and control"`
 	RedisUsername string   `envconfig:"REDIS_USERNAME" desc:"ACL user"`
 	RedisPassword Secret   `envconfig:"REDIS_PASSWORD" desc:"password of the ACL user"`
 	RedisTLS      bool     `envconfig:"REDIS_TLS" default:"false" desc:"connect with TLS"`
 	RedisPrefix   string   `envconfig:"REDIS_PREFIX" default:"sf:" desc:"prefix of all keys and channels, 1 to 64 characters of A-Z a-z 0-9 . _ - and :; the same for edge and control; releases that share a Redis need different ones"`
 }
+
+// Clustered reports whether the addresses are those of a cluster.
+func (r Redis) Clustered() bool { return r.RedisCluster || len(r.RedisAddrs) > 1 }
 
 // Validate implements the check that Load calls.
 func (r Redis) Validate() []error {

@@ -9,11 +9,12 @@ import (
 	"storefront.internal/shared/settings"
 )
 
-// Open returns a client of one server or, with several addresses, of a cluster. It does not connect: control
-// starts and serves while Redis is down.
+// Open returns a client of one server or of a cluster. It does not connect: control starts and serves while
+// Redis is down.
 func Open(s settings.Redis) redis.UniversalClient {
 	options := &redis.UniversalOptions{
 		Addrs:                 s.RedisAddrs,
+		IsClusterMode:         s.Clustered(),
 		Username:              s.RedisUsername,
 		Password:              s.RedisPassword.Reveal(),
 		ClientName:            "storefront-control",

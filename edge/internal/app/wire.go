@@ -114,7 +114,7 @@ func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Regi
 	p.claimBatcher = redisbatch.NewBatcher(b.redis, batcherConns, redisbatch.Timeout)
 	p.itemBatcher = redisbatch.NewBatcher(b.redis, batcherConns, redisbatch.Timeout)
 	p.intake = intake.New(intake.Config{
-		Claims:   redis.NewClaims(p.claimBatcher, cfg.RedisPrefix, len(cfg.RedisAddrs) > 1),
+		Claims:   redis.NewClaims(p.claimBatcher, cfg.RedisPrefix, cfg.Clustered()),
 		Producer: p.signalProducer, Ledger: postgres.NewLedger(b.pool), Decisions: keyring,
 		Quota: cfg.claimQuota(), Now: clock.Now, Logger: log, Metrics: intake.NewMetrics(r),
 	})

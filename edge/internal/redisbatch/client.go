@@ -15,8 +15,8 @@ import (
 // Timeout is the usual timeout of a round trip to Redis, a retry included.
 const Timeout = 250 * time.Millisecond
 
-// NewClient returns a client of a server, or of a cluster when there are several addresses. It connects on
-// first use. The timeout is that of a command; a dial that takes longer serves the next one.
+// NewClient returns a client of a server or of a cluster. It connects on first use. The timeout is that of a
+// command; a dial that takes longer serves the next one.
 func NewClient(s settings.Redis, timeout time.Duration) goredis.UniversalClient {
 	var security *tls.Config
 	if s.RedisTLS {
@@ -24,6 +24,7 @@ func NewClient(s settings.Redis, timeout time.Duration) goredis.UniversalClient 
 	}
 	opts := &goredis.UniversalOptions{
 		Addrs:                 s.RedisAddrs,
+		IsClusterMode:         s.Clustered(),
 		Username:              s.RedisUsername,
 		Password:              s.RedisPassword.Reveal(),
 		Protocol:              2,
