@@ -19,7 +19,9 @@ import { auto } from '@storefront/browser/auto';
 import { debug } from '@storefront/browser/debug';
 import { defineElement } from '@storefront/browser/element';
 
-const options: Options = { baseUrl: 'https://edge.example', connectionId: 'con_a', key: 'spk_k', consent: 'off' };
+const options: Options = {
+  baseUrl: 'https://edge.example', connectionId: 'con_a', key: 'spk_k', consent: 'off',
+};
 const sf: Storefront = storefront({ ...options, onResult: (r: Result) => console.log(r.status) });
 const decision: Decision = sf.adopt({
   decision_id: 'dec_d', placement: 'home', served_at: '2026-11-22T12:00:00Z', source: 'engine', items: [],
