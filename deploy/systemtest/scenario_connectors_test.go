@@ -89,8 +89,8 @@ func changeIsAnnounced(s *shop, edge *stack.Process) {
 }
 
 // doubledWebhooks: webhooks with the same body are all accepted, since each may be about another change, and
-// the last change wins. Each change makes one revision at most: changes between two fetches make one together,
-// and a page of a load or catch-up that overlaps with a fetch does not put an older state back.
+// the last change wins. Each change makes one revision at most: changes between two fetches make one
+// together, and a page of a load or catch-up that overlaps with a fetch does not put an older state back.
 func doubledWebhooks(s *shop, edge *stack.Process) {
 	const changes, each = 5, 8
 	for i := range changes {

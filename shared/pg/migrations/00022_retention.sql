@@ -87,7 +87,7 @@ SET search_path = pg_catalog, pg_temp
 RETURN control.drop_partition('observations', before)::integer + control.drop_partition('webhook_deliveries', before)::integer;
 
 -- purge_cart_lines deletes the lines of a page of the table, by its blocks, that were last changed before the instant, and
--- returns how many; no index of the time is needed, which would make each change of a line dearer. next_block is where
+-- returns how many; no index of the time is needed, which would make each change of a line more expensive. next_block is where
 -- the next page begins, NULL after the last one.
 CREATE FUNCTION relay.purge_cart_lines(before timestamptz, first_block bigint, blocks integer,
     OUT deleted integer, OUT next_block bigint)

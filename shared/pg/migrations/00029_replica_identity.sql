@@ -1,5 +1,5 @@
 -- signals and audit have no primary key, which would cost an index of random keys; the ledger keeps signals unique.
--- Logical replication (an upgrade without a stop, change data capture) refuses to change their rows without a replica
+-- Logical replication (an upgrade without a stop, change data capture) does not change their rows without a replica
 -- identity. FULL writes the old row too, but only with wal_level = logical. Partitions do not inherit it.
 
 -- +goose NO TRANSACTION
