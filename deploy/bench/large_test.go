@@ -14,9 +14,8 @@ import (
 )
 
 const (
-	pending = 5_000_000  // interactions that wait
-	over    = 1000       // connections
-	stored  = 20_000_000 // signals in the ledger
+	pending = 5_000_000 // interactions that wait
+	over    = 1000      // connections
 	views   = 200
 )
 
@@ -118,10 +117,10 @@ INSERT INTO relay.ledger (connection_id, digest)
 SELECT 'con_bench' || lpad((i % 1000)::text, 6, '0'), gen_random_uuid()
 FROM generate_series(1, $1::bigint) i`
 
-// BenchmarkFilledLedger is the sink with twenty million signals in the ledger and with none, and a bare
-// insert into the same ledgers.
+// BenchmarkFilledLedger is the sink with many million signals in the ledger (LEDGER_ROWS) and with none, and
+// a bare insert into the same ledgers.
 func BenchmarkFilledLedger(b *testing.B) {
-	s := newDeployment(b)
+	s, stored := newDeployment(b), ledgerRows(b)
 	edge := s.edge(noQuota...)
 	who := s.shoppers(edge, 10)
 	s.fill(b, edge, who, sinkSignals)
@@ -137,13 +136,16 @@ func BenchmarkFilledLedger(b *testing.B) {
 	rows.add("cost per signal ÷ of a bare copy into the same filled ledger (%.0f signals/s): %.2f", bare,
 		bare/filled)
 	b.ReportMetric(bare/filled, "filled/copy")
+	rows.add("bytes a row of the ledger with %d rows, with its index: %.1f", stored,
+		float64(s.number(`SELECT sum(pg_total_relation_size(inhrelid))::bigint FROM pg_inherits
+			WHERE inhparent = 'relay.ledger'::regclass`))/float64(stored))
 	rows.add("cost per signal with %d in the ledger ÷ with none: %.2f (%.0f and %.0f signals/s)", stored,
 		empty/filled, filled, empty)
 	b.ReportMetric(empty/filled, "filled/empty")
 	b.ReportMetric(0, "ns/op")
 }
 
-// copiedInto removes what the sink wrote, copies it again beside the twenty million signals, and returns
+// copiedInto removes what the sink wrote, copies it again beside the signals that were there, and returns
 // signals a second.
 func (s *deployment) copiedInto(b *testing.B) float64 {
 	b.Helper()

@@ -157,6 +157,27 @@ func TestUnknownNamesAreFound(t *testing.T) {
 	}
 }
 
+// TestEveryMetricIsShown: a metric that is on no panel and in no rule helps nobody.
+func TestEveryMetricIsShown(t *testing.T) {
+	t.Parallel()
+	text := read(t, rulesFile)
+	boards, err := filepath.Glob(root + "/helm/storefront/dashboards/*.json")
+	if err != nil || len(boards) != 4 {
+		t.Fatalf("%d dashboards, %v", len(boards), err)
+	}
+	for _, board := range boards {
+		text += read(t, board)
+	}
+	for name, kind := range readNames(t).metrics {
+		if kind == "role" {
+			continue
+		}
+		if !regexp.MustCompile(`\b` + name + `(_bucket|_sum|_count)?\b`).MatchString(text) {
+			t.Errorf("%s is on no panel and in no rule", name)
+		}
+	}
+}
+
 func promtoolTests(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob(root + "/deploy/prometheus/*_test.yaml")

@@ -74,7 +74,7 @@ func TestRedisPool(t *testing.T) {
 			t.Errorf("%s: %v", addr, got)
 		}
 	}
-	f(addr, 1, 11)
+	f(addr, 1, 12)
 	f("127.0.0.1:1", 0, 9)
 }
 

@@ -16,7 +16,8 @@ type Redis struct {
 	client redis.UniversalClient
 	probe  *probe
 
-	up, conns, hits, misses, timeouts, waits, waitSeconds, stale, memory, maxMemory *prometheus.Desc
+	up, conns, hits, misses, timeouts, waits, waitSeconds, stale, memory, maxMemory,
+	evicted *prometheus.Desc
 }
 
 // NewRedis returns the collector; the client may be nil where nothing is collected.
@@ -38,6 +39,9 @@ func NewRedis(client redis.UniversalClient) *Redis {
 		memory: desc("memory_used_bytes",
 			"Memory that Redis uses, of a cluster the fullest master; absent when INFO is not allowed."),
 		maxMemory: desc("memory_max_bytes", "Its maxmemory; 0: no limit."),
+		evicted: desc("evicted_keys_total",
+			"Keys that Redis removed because its memory was full, of a cluster the sum over its masters; "+
+				"absent when INFO is not allowed. Above 0, its maxmemory-policy is not noeviction."),
 	}
 	if client != nil {
 		r.probe = &probe{ping: func(ctx context.Context) error { return client.Ping(ctx).Err() }}
@@ -48,7 +52,7 @@ func NewRedis(client redis.UniversalClient) *Redis {
 // Describe implements prometheus.Collector.
 func (r *Redis) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{r.up, r.conns, r.hits, r.misses, r.timeouts, r.waits, r.waitSeconds,
-		r.stale, r.memory, r.maxMemory} {
+		r.stale, r.memory, r.maxMemory, r.evicted} {
 		ch <- d
 	}
 }
@@ -70,6 +74,7 @@ func (r *Redis) Collect(ch chan<- prometheus.Metric) {
 		if m, ok := r.readMemory(); ok {
 			gauge(r.memory, m.used)
 			gauge(r.maxMemory, m.max)
+			counter(r.evicted, m.evicted)
 		}
 	}
 	s := r.client.PoolStats()
@@ -83,8 +88,8 @@ func (r *Redis) Collect(ch chan<- prometheus.Metric) {
 	counter(r.stale, float64(s.StaleConns))
 }
 
-// memory is what a server uses, and its limit, in bytes.
-type memory struct{ used, max float64 }
+// memory is what a server uses, and its limit, in bytes, and how many keys it evicted.
+type memory struct{ used, max, evicted float64 }
 
 // readMemory asks the server, or every master of a cluster.
 func (r *Redis) readMemory() (fullest memory, ok bool) {
@@ -96,11 +101,18 @@ func (r *Redis) readMemory() (fullest memory, ok bool) {
 		if err != nil {
 			return err
 		}
+		stats, err := c.Info(ctx, "stats").Result()
+		if err != nil {
+			return err
+		}
 		mu.Lock()
 		defer mu.Unlock()
-		if m := parseMemory(text); !ok || m.used > fullest.used {
-			fullest, ok = m, true
+		m := parseMemory(text + stats)
+		m.evicted += fullest.evicted
+		if ok && m.used <= fullest.used {
+			m.used, m.max = fullest.used, fullest.max
 		}
+		fullest, ok = m, true
 		return nil
 	}
 	if cluster, is := r.client.(*redis.ClusterClient); is {
@@ -113,7 +125,7 @@ func (r *Redis) readMemory() (fullest memory, ok bool) {
 	return fullest, ok
 }
 
-// parseMemory reads the reply to INFO memory.
+// parseMemory reads the replies to INFO memory and INFO stats.
 func parseMemory(info string) (m memory) {
 	for line := range strings.Lines(info) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
@@ -124,6 +136,8 @@ func parseMemory(info string) (m memory) {
 			m.used = n
 		case name == "maxmemory":
 			m.max = n
+		case name == "evicted_keys":
+			m.evicted = n
 		}
 	}
 	return m

@@ -2,6 +2,9 @@ package app
 
 import (
 	"context"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -92,6 +95,45 @@ func TestMigrateIsOneCommandForMany(t *testing.T) {
 	}
 	if code, _ := run("migrate", "down"); code != exitUsage {
 		t.Errorf("down: %d", code)
+	}
+}
+
+// TestEveryTableIsOnThePageOfGrowth compares deploy/runbooks/growth.md with the schema: each table has a row,
+// and each row a table.
+func TestEveryTableIsOnThePageOfGrowth(t *testing.T) {
+	t.Parallel()
+	pool := testkit.Pool(t, testkit.PostgresWith(t, river, jobs.Migrate))
+	rows, err := pool.Query(t.Context(), `
+		SELECT n.nspname || '.' || c.relname
+		FROM pg_class c
+		JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition
+			AND n.nspname NOT IN ('pg_catalog', 'information_schema')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(tables) < 30 {
+		t.Fatalf("%d tables, %v", len(tables), err)
+	}
+	page, err := os.ReadFile("../../../deploy/runbooks/growth.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	row := regexp.MustCompile("(?m)^\\| `([a-z_]+\\.[a-z_]+)` \\|")
+	for _, m := range row.FindAllStringSubmatch(string(page), -1) {
+		listed = append(listed, m[1])
+	}
+	slices.Sort(tables)
+	slices.Sort(listed)
+	for _, table := range tables {
+		if !slices.Contains(listed, table) {
+			t.Errorf("%s has no row in growth.md", table)
+		}
+	}
+	if len(listed) != len(tables) {
+		t.Errorf("growth.md lists %d tables, the schema has %d: %v", len(listed), len(tables), listed)
 	}
 }
 

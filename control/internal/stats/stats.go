@@ -1,6 +1,6 @@
 // Package stats owns the metrics of what is stored, in contrast to what a process did: installations,
-// bootstrap runs and jobs by state, how long they wait, silent shops, the quarantine, and the partitions that
-// exist in advance.
+// bootstrap runs and jobs by state, how long they wait, silent shops, the quarantine, the partitions that
+// exist in advance, and the sizes of tables.
 //
 // Every process reads and shows the same figures, so a query takes their maximum. Figures that cannot be read
 // are left out and never shown as 0.
@@ -9,6 +9,7 @@ package stats
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,6 +20,7 @@ import (
 // Store reads the figures.
 type Store interface {
 	Figures(ctx context.Context, l Limits) (Figures, error)
+	Sizes(ctx context.Context) (Sizes, error)
 }
 
 // Limits say which shops the figures count.
@@ -73,13 +75,14 @@ type Collector struct {
 	// Also the gauges without labels are vectors, so that they can be left out.
 	installations, oldestInstallation, bootstraps, stalestBootstrap, privacy, oldestPrivacy, jobs, partitions,
 	silence, silent, late, quarantine, defaultRows, pushLag, disabled, refused *prometheus.GaugeVec
-	all []*prometheus.GaugeVec
-	up  prometheus.Gauge
+	all   []*prometheus.GaugeVec
+	up    prometheus.Gauge
+	sizes *sizes
 }
 
 // New returns a Collector whose metrics are registered; Run fills them.
 func New(cfg Config, r prometheus.Registerer) *Collector {
-	c := &Collector{cfg: cfg}
+	c := &Collector{cfg: cfg, sizes: newSizes(r)}
 	vec := func(name, help string, labels ...string) *prometheus.GaugeVec {
 		v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "storefront_control_" + name, Help: help},
 			labels)
@@ -133,7 +136,10 @@ func New(cfg Config, r prometheus.Registerer) *Collector {
 
 // Run keeps the metrics up to date until the context ends.
 func (c *Collector) Run(ctx context.Context) error {
-	service.Every(ctx, interval, c.Collect)
+	var wg sync.WaitGroup
+	wg.Go(func() { service.Every(ctx, interval, c.Collect) })
+	wg.Go(func() { service.Every(ctx, sizesEvery, c.collectSizes) })
+	wg.Wait()
 	return nil
 }
 

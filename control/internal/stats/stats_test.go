@@ -14,8 +14,13 @@ import (
 
 type store struct {
 	figures Figures
+	sizes   Sizes
 	err     error
 }
+
+var errAway = errors.New("away")
+
+func (s *store) Sizes(context.Context) (Sizes, error) { return s.sizes, s.err }
 
 func (s *store) Figures(context.Context, Limits) (Figures, error) { return s.figures, s.err }
 
@@ -45,7 +50,7 @@ storefront_control_oldest_installation_seconds 90
 # TYPE storefront_control_partition_days_ahead gauge
 storefront_control_partition_days_ahead 6
 `, "storefront_control_jobs", "storefront_control_oldest_installation_seconds", "storefront_control_partition_days_ahead")
-	s.err = errors.New("away")
+	s.err = errAway
 	f(`# HELP storefront_control_census_up 1 while the figures can be read from PostgreSQL; at 0 they are left out.
 # TYPE storefront_control_census_up gauge
 storefront_control_census_up 0
