@@ -3,8 +3,8 @@ package heavyhitters
 import "container/heap"
 
 // sketch counts the keys of a stream by the Space-Saving algorithm (Metwally, Agrawal, El Abbadi 2005): it
-// has a fixed number of counters, and a new key takes over the smallest one. A count is too high by at most its
-// excess, and a key that makes more than 1/size of the total is never missing.
+// has a fixed number of counters, and a new key takes over the smallest one. A count is too high by at most
+// its excess, and a key that makes more than 1/size of the total is never missing.
 type sketch struct {
 	size     int
 	total    uint64
