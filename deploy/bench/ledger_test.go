@@ -171,6 +171,7 @@ func (r *ledgerRun) report(b *testing.B) string {
 	n := float64(ledgerRows(b) / transaction * transaction)
 	first, last := r.windows[0], r.windows[1]
 	return fmt.Sprintf("%.1f bytes a row (table %.1f, index %.1f), %.1f GB; "+
-		"%.1f and at the end %.1f µs a row (× %.2f); WAL %.0f and %.0f bytes a row", float64(table+index)/n, float64(table)/n, float64(index)/n,
+		"%.1f and at the end %.1f µs a row (× %.2f); WAL %.0f and %.0f bytes a row",
+		float64(table+index)/n, float64(table)/n, float64(index)/n,
 		float64(table+index)/1e9, first.micros, last.micros, last.micros/first.micros, first.wal, last.wal)
 }

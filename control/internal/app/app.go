@@ -127,10 +127,9 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 			Installs: connectors.installWork, Shops: connectors.shopWork, Metrics: metrics.jobs,
 			Workers: cfg.Workers.jobs(),
 		}),
-		tracing: tracer,
-		seals:   &sealCheck{store: store, sealer: sealer},
-		server:  newListener(cfg.Listen, httpapi.NewServer(handler, logger)),
-		admin:   cfg.admin(registry, logger),
+		tracing: tracer, seals: &sealCheck{store: store, sealer: sealer},
+		server: newListener(cfg.Listen, httpapi.NewServer(handler, logger)),
+		admin:  cfg.admin(registry, logger),
 	}
 	a.readiness()
 	return a, nil

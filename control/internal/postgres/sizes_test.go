@@ -41,8 +41,8 @@ func TestSizes(t *testing.T) {
 	}
 	if held.Tables["relay.ledger"].Bytes <= before.Tables["relay.ledger"].Bytes ||
 		held.Database <= held.Tables["relay.ledger"].Bytes {
-		t.Errorf("ledger %+v after %+v, database %d", held.Tables["relay.ledger"], before.Tables["relay.ledger"],
-			held.Database)
+		t.Errorf("ledger %+v after %+v, database %d", held.Tables["relay.ledger"],
+			before.Tables["relay.ledger"], held.Database)
 	}
 	if err := reader.Rollback(t.Context()); err != nil {
 		t.Fatal(err)

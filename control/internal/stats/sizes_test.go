@@ -31,7 +31,8 @@ storefront_postgres_table_rows{table="relay.ledger"} 7
 		t.Error("the size of the database is missing")
 	}
 	c.collectSizes(t.Context())
-	if n := testutil.CollectAndCount(c.sizes.database) + testutil.CollectAndCount(c.sizes.tableBytes); n != 0 {
+	n := testutil.CollectAndCount(c.sizes.database) + testutil.CollectAndCount(c.sizes.tableBytes)
+	if n != 0 {
 		t.Errorf("%d sizes are shown that could not be read", n)
 	}
 }
