@@ -104,6 +104,14 @@ func (s *shop) bootstrapAt(t *testing.T, state string, products int) error {
 // jobs have no leader.
 func (x *deployment) passMinute() {
 	x.t.Helper()
+	// A statement that control sent before it died may still run.
+	eventually(x.t, 20*time.Second, "the end of control's sessions", func() error {
+		if n := x.number(`SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND usename = 'control'`); n > 0 {
+			return fmt.Errorf("there are %d", n)
+		}
+		return nil
+	})
 	for _, statement := range []string{
 		"UPDATE control.installations SET due_at = due_at - interval '1 minute'",
 		"UPDATE control.river_job SET attempted_at = attempted_at - interval '10 minutes' WHERE state = " +
