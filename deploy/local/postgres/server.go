@@ -130,7 +130,7 @@ func initialise(ctx context.Context, cfg Config, data string) error {
 func arguments(cfg Config, data string) []string {
 	args := []string{"-D", data, "-p", fmt.Sprint(cfg.Port)}
 	settings := []string{
-		"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=300",
+		"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=500",
 		"shared_buffers=512MB",
 		"max_wal_size=2GB", "autovacuum_naptime=5s", "timezone=UTC", "log_min_messages=warning",
 	}
