@@ -17,11 +17,9 @@ import (
 	"storefront.internal/deploy/stack"
 )
 
-// On a Redis Cluster of three masters all works as on one server: claims over many slots, copies of items and
-// their invalidations, revoked keys. A master is killed under load and comes back empty: nothing is lost or
-// stored twice.
-func TestRedisCluster(t *testing.T) {
-	t.Parallel()
+// startRedisCluster starts a Redis Cluster of three masters.
+func startRedisCluster(t *testing.T) *redis.Cluster {
+	t.Helper()
 	path, found := redis.Find()
 	if !found {
 		unavailable(t, fmt.Errorf("no redis-server"))
@@ -35,6 +33,15 @@ func TestRedisCluster(t *testing.T) {
 	cluster, err := redis.StartCluster(context.Background(), configs)
 	check(t, err)
 	t.Cleanup(func() { _ = cluster.Close() })
+	return cluster
+}
+
+// On a Redis Cluster of three masters all works as on one server: claims over many slots, copies of items and
+// their invalidations, revoked keys. A master is killed under load and comes back empty: nothing is lost or
+// stored twice.
+func TestRedisCluster(t *testing.T) {
+	t.Parallel()
+	cluster := startRedisCluster(t)
 	x := newDeployment(t, func(s *stack.Settings) { s.RedisAddr = cluster.Addrs() })
 	one, _, _ := strings.Cut(cluster.Addrs(), ",") // as a managed cluster has one endpoint
 	b := &balancer{edges: []*stack.Process{x.edge(),

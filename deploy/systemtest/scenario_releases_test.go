@@ -3,7 +3,6 @@ package systemtest
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -17,7 +16,6 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	kafkago "github.com/segmentio/kafka-go"
 
-	"storefront.internal/deploy/local/redis"
 	"storefront.internal/deploy/stack"
 	"storefront.internal/deploy/stack/client"
 	"storefront.internal/shared/testkit"
@@ -41,7 +39,7 @@ type release struct {
 // without the prefix fails the test.
 func TestTwoReleasesSideBySide(t *testing.T) {
 	t.Parallel()
-	server := startRedisCluster(t)
+	server := startSharedRedis(t)
 	a, b := newRelease(t, server), newRelease(t, server)
 	both := []*release{a, b}
 	for _, r := range both {
@@ -68,21 +66,10 @@ func TestTwoReleasesSideBySide(t *testing.T) {
 	}
 }
 
-func startRedisCluster(t *testing.T) *goredis.ClusterClient {
+// startSharedRedis starts a Redis Cluster, and returns a client of it that may do everything.
+func startSharedRedis(t *testing.T) *goredis.ClusterClient {
 	t.Helper()
-	path, found := redis.Find()
-	if !found {
-		unavailable(t, fmt.Errorf("no redis-server"))
-	}
-	var configs []redis.Config
-	dir := t.TempDir()
-	for i := range 3 {
-		configs = append(configs, redis.Config{Path: path, Dir: folder(t, dir, fmt.Sprint("redis-", i)),
-			Port: port(t), BusPort: port(t), Log: io.Discard})
-	}
-	cluster, err := redis.StartCluster(context.Background(), configs)
-	check(t, err)
-	t.Cleanup(func() { _ = cluster.Close() })
+	cluster := startRedisCluster(t)
 	admin := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: strings.Split(cluster.Addrs(), ",")})
 	t.Cleanup(func() { _ = admin.Close() })
 	return admin

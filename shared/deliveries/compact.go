@@ -2,12 +2,12 @@ package deliveries
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
+
+	"storefront.internal/shared/pg"
 )
 
 // compact folds deltas into the counts and wakes lanes, in one statement. ON CONFLICT locks a lane's row
@@ -77,8 +77,7 @@ func (s *Store) Compact(ctx context.Context) (c Compacted, err error) {
 	locked := []string{}
 	for patient := false; ; {
 		c, err = s.compactExcept(ctx, locked, patient)
-		var refused *pgconn.PgError
-		if patient || !errors.As(err, &refused) || refused.Code != lockNotAvailable {
+		if patient || pg.SQLState(err) != pg.LockNotAvailable {
 			break
 		}
 		var found []string
@@ -93,8 +92,6 @@ func (s *Store) Compact(ctx context.Context) (c Compacted, err error) {
 	}
 	return c, err
 }
-
-const lockNotAvailable = "55P03"
 
 // setLockTimeout holds until the end of the transaction, which is that of the batch.
 const setLockTimeout = `SELECT set_config('lock_timeout', $1, true)`

@@ -93,6 +93,10 @@ func classOfState(e *pgconn.PgError) ErrorClass {
 	return Other
 }
 
+// LockNotAvailable is the SQLSTATE of a statement that waited for a lock for longer than lock_timeout, or
+// that does not wait.
+const LockNotAvailable = "55P03"
+
 // SQLState returns the SQLSTATE of an error, empty when it has none.
 func SQLState(err error) string {
 	var pgErr *pgconn.PgError

@@ -24,7 +24,7 @@ type ProducerConfig struct {
 	Security        Security
 	Topic           string
 	MaxBatchBytes   int           // of one flush; 900,000, under the broker's default of 1,048,588
-	MaxPendingBytes int           // queued and in flight; 64 MiB
+	MaxPendingBytes int           // queued and in flight; DefaultPendingBytes
 	InFlight        int           // concurrent flushes; 4, an equal share per leader, and one per partition
 	Linger          time.Duration // longest wait of a record for others while a flush is in flight; 3 ms
 	GatherBytes     int           // queued bytes that end the wait; 256 KiB
@@ -38,9 +38,12 @@ type ProducerConfig struct {
 	Now             func() time.Time
 }
 
+// DefaultPendingBytes is how many bytes a producer holds that is not told otherwise.
+const DefaultPendingBytes = 64 << 20
+
 func (c ProducerConfig) withDefaults() ProducerConfig {
 	c.MaxBatchBytes = cmp.Or(c.MaxBatchBytes, 900_000)
-	c.MaxPendingBytes = cmp.Or(c.MaxPendingBytes, 64<<20)
+	c.MaxPendingBytes = cmp.Or(c.MaxPendingBytes, DefaultPendingBytes)
 	c.InFlight = cmp.Or(c.InFlight, 4)
 	c.GatherBytes = cmp.Or(c.GatherBytes, 256<<10)
 	c.Linger = cmp.Or(c.Linger, 3*time.Millisecond)

@@ -86,7 +86,7 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 	watchPools(registry, pool, client)
 	store, monitor := postgres.New(pool, inserter), postgres.NewMonitor(monitorPool, answers, logger)
 	catalog := postgres.NewCatalog(pool, inserter, metrics.catalog)
-	archive := postgres.NewArchive(pool)
+	archive, queue := postgres.NewArchive(pool), deliveries.NewStore(pool)
 	connectors := newConnectors(connectorConfig{
 		cfg: &cfg, pool: pool, jobs: inserter, catalog: catalog, secrets: secrets, providers: providers,
 		sealer: sealer, metrics: metrics, logger: logger,
@@ -105,7 +105,7 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 		Observations: observation.New(catalog, archive, metrics.observations, time.Now,
 			cfg.BodyBudget),
 		Erasures: postgres.NewPrivacy(pool),
-		Queue:    postgres.NewQueue(deliveries.NewStore(pool)),
+		Queue:    postgres.NewQueue(queue),
 		Parked:   postgres.NewParked(pool),
 		Problems: problem.New(cfg.ErrorsBase), Metrics: metrics.http,
 		Tracing: tracer, Logger: logger, Now: time.Now,
@@ -121,9 +121,9 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 		}, registry),
 		runner: jobs.NewRunner(jobs.Config{
 			Pool: pool, Keys: publisher, Items: items, Recomposer: catalog, Archive: archive,
-			Retention: cfg.Retention.jobs(), PurgeDead: deliveries.NewStore(pool).PurgeDead,
-			PurgeRuns: postgres.NewBootstraps(catalog).PurgeRuns,
-			Logger:    logger, Holder: postgres.NewSwitch(pool, inserter),
+			Retention: cfg.Retention.jobs(), PurgeDead: queue.PurgeDead,
+			PurgeRuns: postgres.NewBootstraps(catalog).PurgeRuns, Logger: logger,
+			Holder:   postgres.NewSwitch(pool, inserter),
 			Installs: connectors.installWork, Shops: connectors.shopWork, Metrics: metrics.jobs,
 			Workers: cfg.Workers.jobs(),
 		}),

@@ -105,16 +105,13 @@ func (a *Archive) EnsurePartitions(ctx context.Context, days int) (ahead int, er
 
 const dropPartition = `SELECT control.drop_partition($1, $2::date)`
 
-// lockNotAvailable is the SQLSTATE of a partition that cannot be dropped because a transaction reads it.
-const lockNotAvailable = "55P03"
-
 // DropPartitions implements jobs.Archive. Each partition is dropped in a transaction of its own.
 func (a *Archive) DropPartitions(ctx context.Context, before time.Time) (dropped int, inUse bool, err error) {
 	for _, table := range []string{"observations", "webhook_deliveries"} {
 		for more := true; more; {
 			err := a.pool.QueryRow(ctx, dropPartition, table, before.UTC().Format(time.DateOnly)).Scan(&more)
 			switch {
-			case pg.SQLState(err) == lockNotAvailable:
+			case pg.SQLState(err) == pg.LockNotAvailable: // a transaction reads it
 				inUse, more = true, false
 			case err != nil:
 				return dropped, inUse, Translate("drop partition", err)

@@ -98,15 +98,15 @@ func (c *Catalog) fetchAgain(ctx context.Context, tx pgx.Tx, b *observation.Batc
 	outcomes []observation.Outcome) error {
 	var keys []observation.Key
 	for i, o := range outcomes {
-		if key := b.Elements[i].Key(); o.FetchAgain && !slices.Contains(keys, key) {
-			keys = append(keys, key)
+		key := b.Elements[i].Key()
+		if !o.FetchAgain || slices.Contains(keys, key) {
+			continue
 		}
-	}
-	for _, key := range keys {
 		if _, err := tx.Exec(ctx, markEntityDirty, b.Source.ConnectionID, key.Entity,
 			key.ExternalID); err != nil {
 			return err
 		}
+		keys = append(keys, key)
 	}
 	return c.jobs.EnqueueRefresh(ctx, tx, b.Source.ConnectionID, keys...)
 }

@@ -79,9 +79,9 @@ func (c *Bootstraps) enqueuePeriodic(ctx context.Context, tx pgx.Tx, all []opene
 // takeDueShops takes shops whose catch-up is due and sets when the next one is: each shop has its own place
 // within the interval. It tells which are due for a bootstrap run instead, since a catch-up does not find
 // deletions: those whose last run is too old, or failed an hour ago. Runs of many shops that were opened at
-// once drift apart: the greatest age of a run differs by up to a fifth. A suspended shop is checked, since not
-// every provider tells of its return. Shops that are locked wait for the next time: nobody waits for a lock
-// here, so there is no deadlock with a reinstallation.
+// once drift apart: the greatest age of a run differs by up to a fifth. A suspended shop is checked, since
+// not every provider tells of its return. Shops that are locked wait for the next time: nobody waits for a
+// lock here, so there is no deadlock with a reinstallation.
 const takeDueShops = `
 WITH due AS MATERIALIZED (
     SELECT c.connection_id, c.state = 'suspended' AS suspended,

@@ -41,8 +41,8 @@ func (m *market) jobsOf(kind string) string {
 		GROUP BY queue, priority) AS g`, kind)
 }
 
-// TestCatchUpsOfAFleetGoOnAfterACutOff lets a later page fail: the pages before it stay done, and the next job
-// does the rest.
+// TestCatchUpsOfAFleetGoOnAfterACutOff lets a later page fail: the pages before it stay done, and the next
+// job does the rest.
 func TestCatchUpsOfAFleetGoOnAfterACutOff(t *testing.T) {
 	t.Parallel()
 	const shops = 1000

@@ -25,19 +25,13 @@ const sizesEvery = time.Minute
 // sizes are the metrics of Sizes.
 type sizes struct {
 	database, tableBytes, tableRows, tableDead, snapshot *prometheus.GaugeVec
-	all                                                  []*prometheus.GaugeVec
+	all                                                  gauges
 	horizon                                              horizon
 }
 
 func newSizes(r prometheus.Registerer) *sizes {
-	s := &sizes{}
-	vec := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "storefront_postgres_" + name, Help: help},
-			labels)
-		r.MustRegister(v)
-		s.all = append(s.all, v)
-		return v
-	}
+	s := &sizes{all: gauges{registerer: r, prefix: "storefront_postgres_"}}
+	vec := s.all.add
 	s.database = vec("database_bytes", "Size of the database.")
 	s.tableBytes = vec("table_bytes",
 		"Size of a table with its indexes, TOAST and partitions.", "table")
@@ -57,9 +51,7 @@ func (c *Collector) collectSizes(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, sizesEvery)
 	defer cancel()
 	f, err := c.cfg.Store.Sizes(ctx)
-	for _, v := range c.sizes.all {
-		v.Reset()
-	}
+	c.sizes.all.reset()
 	if err != nil {
 		if ctx.Err() == nil {
 			c.cfg.Logger.Warn("sizes of tables cannot be read", "error", err.Error())

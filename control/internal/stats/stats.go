@@ -72,24 +72,17 @@ type Config struct {
 type Collector struct {
 	cfg Config
 
-	// Also the gauges without labels are vectors, so that they can be left out.
 	installations, oldestInstallation, bootstraps, stalestBootstrap, privacy, oldestPrivacy, jobs, partitions,
 	silence, silent, late, quarantine, defaultRows, pushLag, disabled, refused *prometheus.GaugeVec
-	all   []*prometheus.GaugeVec
+	all   gauges
 	up    prometheus.Gauge
 	sizes *sizes
 }
 
 // New returns a Collector whose metrics are registered; Run fills them.
 func New(cfg Config, r prometheus.Registerer) *Collector {
-	c := &Collector{cfg: cfg, sizes: newSizes(r)}
-	vec := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "storefront_control_" + name, Help: help},
-			labels)
-		r.MustRegister(v)
-		c.all = append(c.all, v)
-		return v
-	}
+	c := &Collector{cfg: cfg, sizes: newSizes(r), all: gauges{registerer: r, prefix: "storefront_control_"}}
+	vec := c.all.add
 	c.installations = vec("installations", "Installations by state.", "state")
 	c.oldestInstallation = vec("oldest_installation_seconds",
 		"Age of the oldest installation that is neither completed nor failed; 0 without one.")
@@ -148,9 +141,7 @@ func (c *Collector) Collect(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, interval)
 	defer cancel()
 	f, err := c.cfg.Store.Figures(ctx, c.cfg.Limits)
-	for _, v := range c.all {
-		v.Reset()
-	}
+	c.all.reset()
 	if err != nil {
 		c.up.Set(0)
 		if ctx.Err() == nil {

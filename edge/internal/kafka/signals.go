@@ -26,7 +26,7 @@ func NewSignals(cfg stream.ProducerConfig, groups int) *Signals {
 	groups = max(1, min(groups, Buckets))
 	s := &Signals{}
 	if groups > 1 {
-		cfg.MaxPendingBytes = maxPendingBytes / groups
+		cfg.MaxPendingBytes = stream.DefaultPendingBytes / groups // all together hold as much as one
 	}
 	for i := range groups {
 		if groups > 1 {
@@ -36,9 +36,6 @@ func NewSignals(cfg stream.ProducerConfig, groups int) *Signals {
 	}
 	return s
 }
-
-// maxPendingBytes are the bytes that wait in all producers together.
-const maxPendingBytes = 64 << 20
 
 // Produce implements intake.Producer.
 func (s *Signals) Produce(ctx context.Context, c ident.ConnectionID, value []byte) (stream.Outcome, error) {

@@ -72,7 +72,7 @@ func histogram(name, help string, buckets ...float64) *prometheus.HistogramVec {
 func Loads() []string { return []string{"delivered", "not_delivered"} }
 
 func (m *metrics) completed(took time.Duration, c deliveries.Completion, done deliveries.Completed) {
-	unconfirmed, k := 0, c.Lanes[0].Lease.Kind
+	unconfirmed, k, now := 0, c.Lanes[0].Lease.Kind, clock.Now()
 	delay := m.delay.WithLabelValues(k.String())
 	for _, lane := range c.Lanes {
 		if slices.Contains(done.Lost, lane.Lease) {
@@ -92,7 +92,7 @@ func (m *metrics) completed(took time.Duration, c deliveries.Completion, done de
 				delay.Observe((waited[o.Seq] + took).Seconds())
 			}
 		}
-		m.top.Add(clock.Now(), string(lane.Lease.ConnectionID), delivered, len(lane.Outcomes)-delivered)
+		m.top.Add(now, string(lane.Lease.ConnectionID), delivered, len(lane.Outcomes)-delivered)
 	}
 	for outcome, n := range map[string]int{
 		"delivered": done.Delivered, "died": done.DeadLettered,

@@ -17,12 +17,12 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 
 	"storefront.internal/shared/backoff"
+	"storefront.internal/shared/pg"
 )
 
 //go:embed *.sql
@@ -73,16 +73,12 @@ func up(ctx context.Context, url string, files fs.FS, lockTimeout time.Duration)
 		if err == nil {
 			return nil
 		}
-		var answer *pgconn.PgError
-		blocked := errors.As(err, &answer) && answer.Code == lockNotAvailable
+		blocked := pg.SQLState(err) == pg.LockNotAvailable
 		if !blocked || attempt == blockedAttempts || backoff.Sleep(ctx, blockedPause) != nil {
 			return fmt.Errorf("migrate: %w", err)
 		}
 	}
 }
-
-// lockNotAvailable is the SQLSTATE of a statement that waited for a lock for longer than lock_timeout.
-const lockNotAvailable = "55P03"
 
 // Querier is a pool, a connection or a transaction.
 type Querier interface {
