@@ -9,7 +9,8 @@
 //     nor the process that replaces it answers an older one. A high-water mark per item outlives the copy
 //     in memory, and a copy in Redis below the mark is ignored. PostgreSQL verifies the first copy from
 //     Redis that a process sees of an item, because Redis may be behind an earlier answer, and again each
-//     minute, because Redis may lose a write. While PostgreSQL is down, an unverified copy is served.
+//     minute, because Redis may lose a write. While PostgreSQL is down, an unverified copy is served; an edge
+//     that stood still for seconds does not know that PostgreSQL is down.
 //   - Items of other connections do not exist. The connection is part of every key in memory, Redis and
 //     SQL, so such an item takes the same steps as a missing one.
 //   - Stores may be down. Without Redis, items come from PostgreSQL; without PostgreSQL, from Redis and

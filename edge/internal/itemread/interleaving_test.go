@@ -34,6 +34,11 @@ type pushed struct {
 	v Version
 }
 
+// GoString keeps a failed test's output readable: the body follows from the revision.
+func (p pushed) GoString() string {
+	return fmt.Sprintf("revision %d of %s, deleted %t", p.v.Revision, p.k.Item, p.v.deleted())
+}
+
 type ended struct {
 	edge  int
 	k     Key

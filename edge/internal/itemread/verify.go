@@ -32,8 +32,7 @@ func (s *Service) verify(ctx context.Context, req Request, k Key, held Version,
 		}
 		return a, fill
 	}
-	overloaded := errors.Is(err, errBusy) && time.Duration(s.clock()-s.answeredAt.Load()) < verifyTimeout
-	if mark.verifiedAt == 0 && overloaded { // PostgreSQL answers others, so it is not down
+	if mark.verifiedAt == 0 && !s.storeIsDown(ctx, err) {
 		return s.serveStale(k, err), nil
 	}
 	a, ok := s.accept(k, held, sourceRedis, mark.verifiedAt)
@@ -44,6 +43,14 @@ func (s *Service) verify(ctx context.Context, req Request, k Key, held Version,
 		s.cfg.Metrics.unverified.Inc()
 	}
 	return a, nil
+}
+
+// storeIsDown reports whether the error shows that PostgreSQL is down. It does not when PostgreSQL answers
+// others, nor when the time of the whole look-up is over: a question to PostgreSQL ends earlier, so this
+// process stood still for seconds.
+func (s *Service) storeIsDown(ctx context.Context, err error) bool {
+	overloaded := errors.Is(err, errBusy) && time.Duration(s.clock()-s.answeredAt.Load()) < verifyTimeout
+	return !overloaded && ctx.Err() == nil
 }
 
 // revisionFromStore asks a second time when PostgreSQL fails at once: its sessions may have been ended, which

@@ -160,3 +160,17 @@ func TestBusyStoreIsNotDown(t *testing.T) {
 		expect(t, r, mine, 19)
 	}, func(c *Config) { c.MaxLookups = 1 })
 }
+
+// A process that stood still until the time of its look-up was over never asked PostgreSQL, so it does not
+// know that PostgreSQL is down, and does not answer what Redis alone holds.
+func TestAProcessThatStoodStillAnswersNothingUnverified(t *testing.T) {
+	t.Parallel()
+	play(t, func(t *testing.T, s *stores, r *Service) {
+		s.change(mine, 2, false, true)
+		s.change(mine, 3, false, false)
+		s.set(func() { s.beforeGet = func() { time.Sleep(loadTimeout + time.Second) } })
+		expect(t, r, mine, -1)
+		s.set(func() { s.beforeGet = nil })
+		expect(t, r, mine, 3)
+	})
+}
