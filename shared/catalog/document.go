@@ -34,7 +34,7 @@ func (d *Reader) document(e Entity, text []byte, c *completion) (Document, *Viol
 	if len(text) > MaxDocument {
 		return nil, &Violation{Rule: TooLarge}
 	}
-	t, violation := parse(text, d.nodes)
+	t, violation := parse(&d.dec, text, d.nodes)
 	d.nodes = t.nodes
 	if violation == nil {
 		r := &reader{tree: t, free: d.free}

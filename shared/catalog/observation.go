@@ -47,13 +47,14 @@ func (o Observation) LogValue() slog.Value {
 // Reader reads elements one after another, from Split or out of quarantine. It keeps buffers between them,
 // but nothing of an element. It is not safe for concurrent use.
 type Reader struct {
+	dec   jsontext.Decoder
 	nodes []node
 	free  []LocalizedText
 }
 
 // Read reads one element of a connection and completes its document.
 func (d *Reader) Read(element []byte, c ident.ConnectionID, s ident.StoreID) Observation {
-	m, ok := readMembers(element)
+	m, ok := readMembers(&d.dec, element)
 	if !ok {
 		return Observation{Rejected: InvalidObservation}
 	}
@@ -64,7 +65,7 @@ func (d *Reader) Read(element []byte, c ident.ConnectionID, s ident.StoreID) Obs
 	if o.Rejected = o.readIdentity(&m); o.Rejected != "" {
 		return o
 	}
-	o.Quarantined = o.readRest(&m)
+	o.Quarantined = o.readRest(&d.dec, &m)
 	if o.Quarantined == nil && o.Document != nil {
 		o.Quarantined = d.complete(&o, c, s)
 	}
@@ -108,7 +109,7 @@ func (o *Observation) readIdentity(m *members) RejectionReason {
 }
 
 // readRest reads the other members and returns the first violation.
-func (o *Observation) readRest(m *members) *Violation {
+func (o *Observation) readRest(dec *jsontext.Decoder, m *members) *Violation {
 	if m.byName["operation"].present() {
 		name, _ := m.byName["operation"].string()
 		o.Operation, _ = ParseOperation(name)
@@ -131,7 +132,7 @@ func (o *Observation) readRest(m *members) *Violation {
 		return &Violation{MissingDocument, "/document"}
 	}
 	if o.Raw != nil {
-		if violation := validate(o.Raw); violation != nil {
+		if violation := validate(dec, o.Raw); violation != nil {
 			return violation.under("/raw")
 		}
 	}
@@ -174,22 +175,22 @@ func (m member) string() (string, bool) {
 }
 
 // readMembers finds the members of an element; false when it is not a JSON object in UTF-8.
-func readMembers(element []byte) (m members, ok bool) {
+func readMembers(dec *jsontext.Decoder, element []byte) (m members, ok bool) {
 	if !utf8.Valid(element) {
 		return m, false
 	}
-	if ok = m.read(element, element); !ok {
+	if ok = m.read(dec, element, element); !ok {
 		if clipped := clipDepth(element); clipped != nil {
 			m = members{}
-			ok = m.read(element, clipped)
+			ok = m.read(dec, element, clipped)
 		}
 	}
 	return m, ok
 }
 
 // read takes the members of the text, which is the element or its clipped copy.
-func (m *members) read(element, text []byte) bool {
-	dec := newDecoder(text, jsontext.AllowDuplicateNames(true))
+func (m *members) read(dec *jsontext.Decoder, element, text []byte) bool {
+	decode(dec, text, jsontext.AllowDuplicateNames(true))
 	if dec.PeekKind() != '{' {
 		return false
 	}

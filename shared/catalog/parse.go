@@ -16,9 +16,9 @@ const (
 )
 
 // parse returns the tree of the text, or its first violation. The tree takes over the nodes.
-func parse(text []byte, nodes []node) (*tree, *Violation) {
+func parse(dec *jsontext.Decoder, text []byte, nodes []node) (*tree, *Violation) {
 	t := &tree{text: text, nodes: slices.Grow(nodes[:0], min(mostNodes(text), maxNodes))}
-	return t, walk(text, t.add)
+	return t, walk(dec, text, t.add)
 }
 
 // mostNodes returns as many nodes as the text can have: each but the first is behind one of these characters.
@@ -31,16 +31,18 @@ func mostNodes(text []byte) int {
 }
 
 // validate returns the first violation of the text without building a tree.
-func validate(text []byte) *Violation { return walk(text, func(node, int) bool { return true }) }
+func validate(dec *jsontext.Decoder, text []byte) *Violation {
+	return walk(dec, text, func(node, int) bool { return true })
+}
 
 // walk reads the text and returns its first violation of the grammar or of the rules for depth, names,
 // escapes and exponents. It passes each scalar, name, opening and closing to add; depth counts the containers
 // around it. When add returns false, the text is too large.
-func walk(text []byte, add func(n node, depth int) bool) *Violation {
+func walk(dec *jsontext.Decoder, text []byte, add func(n node, depth int) bool) *Violation {
 	if !utf8.Valid(text) {
 		return &Violation{Rule: InvalidJSON}
 	}
-	dec := newDecoder(text, jsontext.AllowDuplicateNames(false))
+	decode(dec, text, jsontext.AllowDuplicateNames(false))
 	for first := true; first || dec.StackDepth() > 0; first = false {
 		if violation := step(dec, add); violation != nil {
 			return violation
@@ -52,11 +54,11 @@ func walk(text []byte, add func(n node, depth int) bool) *Violation {
 	return nil
 }
 
-// newDecoder returns a decoder that reads the text in place. The caller has checked that the text is UTF-8;
-// with AllowInvalidUTF8 the decoder takes escaped lone surrogates too, for which the package has a rule of
-// its own.
-func newDecoder(text []byte, opts ...jsontext.Options) *jsontext.Decoder {
-	return jsontext.NewDecoder(bytes.NewBuffer(text), append(opts, jsontext.AllowInvalidUTF8(true))...)
+// decode makes the decoder read the text, in place. The caller has checked that the text is UTF-8; with
+// AllowInvalidUTF8 the decoder takes escaped lone surrogates too, for which the package has a rule of its
+// own.
+func decode(dec *jsontext.Decoder, text []byte, opts ...jsontext.Options) {
+	dec.Reset(bytes.NewBuffer(text), append(opts, jsontext.AllowInvalidUTF8(true))...)
 }
 
 // step reads one of them.
@@ -111,7 +113,7 @@ func scalarRule(n node, value []byte) Rule {
 	switch {
 	case n.kind == '0' && exponentHuge(value):
 		return HugeExponent
-	case n.escaped:
+	case n.escaped && bytes.Contains(value, []byte(`\u`)): // no other escape can violate a rule
 		_, rule := unquote(value)
 		return rule
 	}

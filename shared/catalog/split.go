@@ -43,7 +43,7 @@ func Split(body []byte) ([][]byte, error) {
 // splitter walks the body and collects what result needs.
 type splitter struct {
 	body     []byte
-	dec      *jsontext.Decoder
+	dec      jsontext.Decoder
 	object   bool // the body is an object
 	named    int  // how often observations occurs with a value
 	array    bool // observations is an array
@@ -74,7 +74,7 @@ func (s *splitter) result() ([][]byte, error) {
 
 // read takes the whole text, which is the body or its clipped copy.
 func (s *splitter) read(text []byte) error {
-	s.dec = newDecoder(text, jsontext.AllowDuplicateNames(true))
+	decode(&s.dec, text, jsontext.AllowDuplicateNames(true))
 	s.object = s.dec.PeekKind() == '{'
 	if err := s.members(); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"storefront.internal/shared/fault"
 )
 
@@ -55,7 +56,8 @@ func TestSplitRefuses(t *testing.T) {
 	}
 	for _, body := range notJSON() {
 		f(body, "invalid_json", "")
-		if violation := validate([]byte(body)); violation == nil || violation.Rule != InvalidJSON {
+		violation := validate(new(jsontext.Decoder), []byte(body))
+		if violation == nil || violation.Rule != InvalidJSON {
 			t.Errorf("validate(%s): %v, want invalid_json", body, violation)
 		}
 		if o := readObservation([]byte(body)); o.Rejected != InvalidObservation {
@@ -133,7 +135,7 @@ func TestNamesOfLargeObjects(t *testing.T) {
 			fmt.Fprintf(&b, `,"n%d":{"a":1,"b":2}`, i)
 		}
 		b.WriteString(more + "}")
-		violation := validate([]byte(b.String()))
+		violation := validate(new(jsontext.Decoder), []byte(b.String()))
 		if got := violation != nil && violation.Rule == DuplicateName; got != want || violation != nil &&
 			!want {
 			t.Errorf("%d members and %s: %v", members, more, violation)

@@ -1,5 +1,7 @@
 package catalog
 
+import "github.com/go-json-experiment/json/jsontext"
+
 // node is one value or one member name of a tree. The nodes of a container follow it; in an object each name
 // is followed by its value.
 type node struct {
@@ -20,6 +22,9 @@ func (t *tree) bytes(n int) []byte { return t.text[t.nodes[n].start:t.nodes[n].e
 
 // string returns the text of a string.
 func (t *tree) string(n int) []byte {
+	if !t.nodes[n].escaped {
+		return t.text[t.nodes[n].start+1 : t.nodes[n].end-1]
+	}
 	text, _ := unquote(t.bytes(n))
 	return text
 }
@@ -45,7 +50,8 @@ func (t *tree) add(n node, depth int) bool {
 // pointer returns the JSON Pointer from the root to a value, up to a name that is not printable. It reads the
 // text again, since only violations need it.
 func (t *tree) pointer(n int) string {
-	dec := newDecoder(t.text)
+	var dec jsontext.Decoder
+	decode(&dec, t.text)
 	for dec.InputOffset() <= int64(t.nodes[n].start) {
 		if _, err := dec.ReadToken(); err != nil {
 			break

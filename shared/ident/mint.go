@@ -1,6 +1,7 @@
 package ident
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base32"
@@ -9,10 +10,18 @@ import (
 	"time"
 )
 
-// encode returns lower-case base32hex, which keeps the order of the bytes, so that minted identifiers sort by
-// time.
-func encode(b []byte) string {
-	return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b))
+// identifier returns the prefix and, in lower-case base32hex, the bytes. That keeps the order of the bytes,
+// so that minted identifiers sort by time.
+func identifier(p Prefix, raw []byte) string {
+	var room [64]byte
+	b := append(append(room[:0], p...), '_')
+	b = base32.HexEncoding.AppendEncode(b, raw)
+	for i := range b[len(p):] {
+		if c := &b[len(p)+i]; 'A' <= *c && *c <= 'Z' {
+			*c += 'a' - 'A'
+		}
+	}
+	return string(bytes.TrimRight(b, "="))
 }
 
 // UUIDv7 returns a version 7 UUID (RFC 9562): 48 bits of Unix milliseconds, the rest random.
@@ -30,14 +39,14 @@ func UUIDv7(now time.Time) [16]byte {
 // Mint returns a new time-ordered identifier.
 func Mint(p Prefix, now time.Time) string {
 	u := UUIDv7(now)
-	return string(p) + "_" + encode(u[:])
+	return identifier(p, u[:])
 }
 
 // Random returns a new identifier of 160 random bits, for identifiers that are a secret by themselves.
 func Random(p Prefix) string {
 	var b [20]byte
 	_, _ = rand.Read(b[:])
-	return string(p) + "_" + encode(b[:])
+	return identifier(p, b[:])
 }
 
 // RandomAt returns a new identifier that is a secret by itself and also carries its millisecond, so that it
@@ -48,7 +57,7 @@ func RandomAt(p Prefix, now time.Time) string {
 	ms := uint64(now.UnixMilli())
 	binary.BigEndian.PutUint16(b[0:], uint16(ms>>32))
 	binary.BigEndian.PutUint32(b[2:], uint32(ms))
-	return string(p) + "_" + encode(b[:])
+	return identifier(p, b[:])
 }
 
 // MintedAt returns the millisecond of an identifier of Mint or RandomAt. For any other identifier it returns
@@ -68,19 +77,16 @@ func MintedAt(id string) (time.Time, bool) {
 // first 20 bytes of the SHA-256 over prefix, connection and parts, each behind its length in bytes as a
 // 64-bit big-endian number. edge/sdk/testdata/ids.json has vectors.
 func Derive(p Prefix, c ConnectionID, parts ...string) string {
-	h := sha256.New()
-	writePart(h, string(p))
-	writePart(h, string(c))
+	var room [256]byte
+	hashed := appendPart(appendPart(room[:0], string(p)), string(c))
 	for _, part := range parts {
-		writePart(h, part)
+		hashed = appendPart(hashed, part)
 	}
-	return string(p) + "_" + encode(h.Sum(nil)[:20])
+	sum := sha256.Sum256(hashed)
+	return identifier(p, sum[:20])
 }
 
-// writePart writes the length first, so that different lists of parts never hash the same bytes.
-func writePart(w interface{ Write([]byte) (int, error) }, s string) {
-	var n [8]byte
-	binary.BigEndian.PutUint64(n[:], uint64(len(s)))
-	_, _ = w.Write(n[:])
-	_, _ = w.Write([]byte(s))
+// appendPart writes the length first, so that different lists of parts never hash the same bytes.
+func appendPart(b []byte, s string) []byte {
+	return append(binary.BigEndian.AppendUint64(b, uint64(len(s))), s...)
 }
