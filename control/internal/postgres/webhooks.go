@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"storefront.internal/control/internal/provider"
@@ -70,26 +71,44 @@ VALUES ($1, $2, $3, $4)`
 
 // SaveEvent implements webhook.Store. The body of an event about a redacted order is not kept either.
 func (w *Webhooks) SaveEvent(ctx context.Context, d *webhook.Event) error {
-	minted, _ := ident.MintedAt(string(d.ID))
-	err := pg.InTx(ctx, w.pool, func(tx pgx.Tx) error {
-		redacted, err := w.enqueueFollowUp(ctx, tx, d)
-		if err != nil {
-			return err
-		}
-		body := d.Body
-		if redacted || body == nil {
-			body = []byte{}
-		}
-		_, err = tx.Exec(ctx, insertWebhookEvent, d.ID, minted, d.Endpoint.ConnectionID, d.Endpoint.ID,
-			safeHeader(d.Request.Topic), safeHeader(d.Request.ProviderEventID),
-			safeHeader(d.Request.TriggeredAt), body)
-		failpoint.Hit(failpoint.WebhookBeforeCommit)
-		return err
-	})
+	err := w.saveEvent(ctx, d)
 	if err == nil {
 		failpoint.Hit(failpoint.WebhookAfterCommit)
 	}
 	return Translate("archive webhook event", err)
+}
+
+// saveEvent archives an event that calls for nothing with one statement, which is its own transaction.
+func (w *Webhooks) saveEvent(ctx context.Context, d *webhook.Event) error {
+	if d.Kind == provider.Ignored {
+		failpoint.Hit(failpoint.WebhookBeforeCommit)
+		return archiveEvent(ctx, w.pool, d, false)
+	}
+	return pg.InTx(ctx, w.pool, func(tx pgx.Tx) error {
+		redacted, err := w.enqueueFollowUp(ctx, tx, d)
+		if err == nil {
+			err = archiveEvent(ctx, tx, d, redacted)
+		}
+		failpoint.Hit(failpoint.WebhookBeforeCommit)
+		return err
+	})
+}
+
+// execer is a pool or a transaction.
+type execer interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+func archiveEvent(ctx context.Context, db execer, d *webhook.Event, redacted bool) error {
+	minted, _ := ident.MintedAt(string(d.ID))
+	body := d.Body
+	if redacted || body == nil {
+		body = []byte{}
+	}
+	_, err := db.Exec(ctx, insertWebhookEvent, d.ID, minted, d.Endpoint.ConnectionID, d.Endpoint.ID,
+		safeHeader(d.Request.Topic), safeHeader(d.Request.ProviderEventID),
+		safeHeader(d.Request.TriggeredAt), body)
+	return err
 }
 
 // enqueueFollowUp enqueues what an event calls for. A refresh is enqueued under the lock of the entity's row:
