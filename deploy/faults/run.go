@@ -33,6 +33,7 @@ type options struct {
 	short    bool
 	keep     bool
 	brokers  int
+	shops    int
 	rate     float64
 	bin      string
 	markdown string
@@ -51,6 +52,7 @@ func parse(args []string) (options, error) {
 	f.BoolVar(&o.short, "short", false, "short faults and no full disks")
 	f.BoolVar(&o.keep, "keep", false, "keep the folder of a run without findings")
 	f.Float64Var(&o.rate, "rate", 400, "new signals a second")
+	f.IntVar(&o.shops, "connections", campaign.UsualConnections, "connections that the load is spread over")
 	f.IntVar(&o.brokers, "brokers", 0, "brokers of Kafka; 0: three where memory allows")
 	f.StringVar(&o.bin, "bin", "", "folder of the binaries; they are built when empty")
 	f.StringVar(&o.markdown, "markdown", "", "write the report as Markdown to this file")
@@ -93,6 +95,9 @@ func (o options) reproducer() string {
 	}
 	if o.brokers > 0 {
 		text += fmt.Sprintf(" BROKERS=%d", o.brokers)
+	}
+	if o.shops != campaign.UsualConnections {
+		text += fmt.Sprintf(" CONNECTIONS=%d", o.shops)
 	}
 	if !o.redis {
 		text += " REDIS=false"
@@ -144,7 +149,7 @@ func runCampaign(ctx context.Context, o options, e environment) (*report.Report,
 	cfg := campaign.Config{Project: e.project, Bin: o.bin, Dir: e.dir,
 		Length:  time.Duration(o.minutes * float64(time.Minute)),
 		Signals: o.signals, Seed: o.seed, Kinds: kinds, Redis: o.redis, Short: o.short, Rate: o.rate,
-		Brokers: o.brokers, Logf: e.logf}
+		Brokers: o.brokers, Connections: o.shops, Logf: e.logf}
 	if cfg.Brokers == 0 {
 		cfg.Brokers = topology.AffordableBrokers()
 	}

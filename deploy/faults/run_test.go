@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"storefront.internal/deploy/faults/campaign"
 	"storefront.internal/deploy/local/kafka"
 	"storefront.internal/deploy/local/redis"
 )
@@ -19,7 +20,7 @@ func TestShortRun(t *testing.T) {
 		}
 		t.Skip("SKIPPED: " + why)
 	}
-	o := options{minutes: 0.6, seed: uint64(time.Now().UnixNano() % 1_000_000),
+	o := options{minutes: 0.6, shops: campaign.UsualConnections, seed: uint64(time.Now().UnixNano() % 1_000_000),
 		faults: "N1,N2,N3,N4,N5,N6,N8,N9,N10,N11,N12,N14,N15,N16",
 		redis:  true, short: true, brokers: 1, rate: 250, bin: os.Getenv("FAULTS_BIN")}
 	e, err := newEnvironment()

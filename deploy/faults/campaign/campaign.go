@@ -40,8 +40,13 @@ type Config struct {
 	Short    bool // short faults and no full disks
 	Rate     float64
 	Brokers  int // of Kafka
-	Logf     func(format string, args ...any)
+	// Connections is the number of connections beside the one at the fake provider.
+	Connections int
+	Logf        func(format string, args ...any)
 }
+
+// UsualConnections are so few that each of them meets many faults.
+const UsualConnections = 6
 
 // Time limits of a run. Exceeding one of them is not a finding, because the machine may be busy.
 const (
@@ -69,7 +74,7 @@ type run struct {
 func Run(ctx context.Context, cfg Config) (_ *report.Report, err error) {
 	r := &run{Config: cfg, unparked: map[string]bool{}}
 	r.out = &report.Report{Seed: cfg.Seed, Begun: time.Now().UTC(), Asked: cfg.Length,
-		Kinds: cfg.Kinds, RedisFaults: cfg.Redis, Brokers: cfg.Brokers}
+		Kinds: cfg.Kinds, RedisFaults: cfg.Redis, Brokers: cfg.Brokers, Connections: cfg.Connections}
 	path := filepath.Join(cfg.Dir, "history.jsonl")
 	file, err := os.Create(path)
 	if err != nil {
@@ -109,7 +114,7 @@ func (r *run) injectFaults(ctx context.Context) error {
 			BackendToken:   x.Settings.BackendToken, AppSecret: x.Settings.AppSecret},
 		API: x.API(), ProviderURL: x.Provider.URL, AppID: x.Settings.AppID, ShopID: topology.ShopID,
 		Products: topology.Products,
-		Seed:     r.Seed, Rate: r.Rate, Clients: 48, Connections: 6, Logf: r.Logf,
+		Seed:     r.Seed, Rate: r.Rate, Clients: 48, Connections: r.Connections, Logf: r.Logf,
 	}
 	for _, e := range x.Edges {
 		cfg.Edges = append(cfg.Edges, endpoint(e))

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"storefront.internal/deploy/faults/recording"
 	"storefront.internal/deploy/load"
 	"storefront.internal/deploy/stack/client"
@@ -58,12 +60,16 @@ func New(cfg Config) *Load {
 
 // Open creates the connections with their keys and catalogs, and waits until the provider's shop is loaded.
 func (l *Load) Open(ctx context.Context) error {
-	for i := range l.Connections {
-		c, err := l.openCustom(ctx, fmt.Sprintf("store-%d-%d", l.Seed, i), l.random(1_000+i))
+	l.connections = make([]*connection, l.Connections)
+	err := together(l.Connections, func(i int) (err error) {
+		l.connections[i], err = l.openCustom(ctx, fmt.Sprintf("store-%d-%d", l.Seed, i), l.random(1_000+i))
 		if err != nil {
-			return fmt.Errorf("connection %d: %w", i, err)
+			err = fmt.Errorf("connection %d: %w", i, err)
 		}
-		l.connections = append(l.connections, c)
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	m, err := l.install(ctx)
 	if err != nil {
@@ -85,6 +91,16 @@ func (l *Load) Open(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// together makes n calls, a few at a time, and returns the first error.
+func together(n int, call func(i int) error) error {
+	var all errgroup.Group
+	all.SetLimit(8)
+	for i := range n {
+		all.Go(func() error { return call(i) })
+	}
+	return all.Wait()
 }
 
 // Run starts the clients.

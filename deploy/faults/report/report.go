@@ -27,6 +27,7 @@ type Report struct {
 	Kinds       []string      `json:"kinds"`
 	RedisFaults bool          `json:"redis_faults"`
 	Brokers     int           `json:"brokers"`
+	Connections int           `json:"connections"`
 
 	Faults   int            `json:"faults"`
 	Injected map[string]int `json:"injected"` // by kind
@@ -77,6 +78,7 @@ func (r *Report) Markdown(w io.Writer) error {
 		[]any{"signals", fmt.Sprintf("%d, sent as %d elements", f.Signals, f.Elements)},
 		[]any{"stored, at the engine", fmt.Sprintf("%d, %d", f.Stored, f.Delivered)},
 		[]any{"brokers", r.Brokers},
+		[]any{"connections", r.Connections},
 		[]any{"faults", r.Faults},
 		[]any{"findings", len(r.Findings) + len(r.Crashes)},
 	)
