@@ -20,7 +20,8 @@ func TestShortRun(t *testing.T) {
 		}
 		t.Skip("SKIPPED: " + why)
 	}
-	o := options{minutes: 0.6, shops: campaign.UsualConnections, seed: uint64(time.Now().UnixNano() % 1_000_000),
+	o := options{minutes: 0.6, shops: campaign.UsualConnections,
+		seed:   uint64(time.Now().UnixNano() % 1_000_000),
 		faults: "N1,N2,N3,N4,N5,N6,N8,N9,N10,N11,N12,N14,N15,N16",
 		redis:  true, short: true, brokers: 1, rate: 250, bin: os.Getenv("FAULTS_BIN")}
 	e, err := newEnvironment()
