@@ -68,7 +68,7 @@ func checkRunbookStatements(t *testing.T, databaseURL string) {
 	}
 	defer func() { _ = conn.Close(t.Context()) }()
 	placeholders := strings.NewReplacer("'ID'", "NULL", "= …", "= NULL", "'con_…'", "NULL", "'key_…'", "NULL",
-		"'obs_…'", "NULL")
+		"'obs_…'", "NULL", "(PID)", "(NULL)")
 	n := 0
 	for book, all := range statements(t) {
 		for _, statement := range all {

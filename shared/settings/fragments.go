@@ -155,6 +155,23 @@ func (t Telemetry) Validate() []error {
 	return errs
 }
 
+// ServerTLS is the fragment of the services whose HTTP listener can have TLS.
+type ServerTLS struct {
+	CertFile string `envconfig:"TLS_CERT_FILE" desc:"PEM file with the certificate of the HTTP listener, and those of its intermediate authorities behind it; with TLS_KEY_FILE the listener speaks TLS (1.2 or newer) and nothing else. Both files are read again within ten seconds after a change, and a pair that cannot be used leaves the old one in service. The operations port has no TLS"`
+	KeyFile  string `envconfig:"TLS_KEY_FILE" desc:"PEM file with the private key of that certificate"`
+}
+
+// Enabled reports whether the listener has TLS.
+func (s ServerTLS) Enabled() bool { return s.CertFile != "" }
+
+// Validate implements the check that Load calls.
+func (s ServerTLS) Validate() []error {
+	if (s.CertFile == "") == (s.KeyFile == "") {
+		return nil
+	}
+	return []error{Errorf("TLS_CERT_FILE", "and TLS_KEY_FILE are set together or not at all")}
+}
+
 // Listen checks that addr is host:port; the host may be empty. The variable is named without its prefix.
 func Listen(variable, addr string) []error {
 	if _, port, err := net.SplitHostPort(addr); err != nil || port == "" {

@@ -5,6 +5,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -29,6 +30,7 @@ import (
 	"storefront.internal/shared/pg"
 	"storefront.internal/shared/poolmetrics"
 	"storefront.internal/shared/problem"
+	"storefront.internal/shared/servercert"
 	"storefront.internal/shared/service"
 	"storefront.internal/shared/settings"
 	"storefront.internal/shared/telemetry"
@@ -67,6 +69,10 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 	}
 	registry := telemetry.NewRegistry("control")
 	metrics := newMetrics(registry)
+	certificate, err := cfg.certificate(registry, logger)
+	if err != nil {
+		return nil, err
+	}
 	providers, err := cfg.registry(metrics.outbound)
 	if err != nil {
 		return nil, err
@@ -112,13 +118,9 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 		BodyBudget: cfg.BodyBudget, WebhookBudget: cfg.WebhookBudget,
 	})
 	a := &App{
-		logger: logger,
-		pool:   pool,
-		pinger: monitorPool, monitor: monitor,
-		redis: client, keys: publisher,
-		stats: stats.New(stats.Config{
-			Store: store, Providers: providers.Names(), Limits: cfg.limits(), Logger: logger,
-		}, registry),
+		logger: logger, pool: pool, pinger: monitorPool, monitor: monitor, redis: client, keys: publisher,
+		stats: stats.New(stats.Config{Store: store, Providers: providers.Names(), Limits: cfg.limits(),
+			Logger: logger}, registry),
 		runner: jobs.NewRunner(jobs.Config{
 			Pool: pool, Keys: publisher, Items: items, Recomposer: catalog, Archive: archive,
 			Retention: cfg.Retention.jobs(), PurgeDead: queue.PurgeDead,
@@ -128,11 +130,21 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 			Workers: cfg.Workers.jobs(),
 		}),
 		tracing: tracer, seals: &sealCheck{store: store, sealer: sealer},
-		server: newListener(cfg.Listen, httpapi.NewServer(handler, logger)),
+		server: newListener(cfg.Listen, certificate, httpapi.NewServer(handler, logger)),
 		admin:  cfg.admin(registry, logger),
 	}
 	a.readiness()
 	return a, nil
+}
+
+// certificate is nil when the internal surface has no TLS.
+func (c *Config) certificate(r prometheus.Registerer, logger *slog.Logger) (*servercert.Certificate, error) {
+	cert, err := servercert.Load(servercert.Config{Files: c.ServerTLS, Logger: logger, Now: time.Now})
+	if err != nil {
+		return nil, fmt.Errorf("%s_%w", Prefix, err)
+	}
+	servercert.Register(r, cert)
+	return cert, nil
 }
 
 func (c *Config) admin(registry *prometheus.Registry, logger *slog.Logger) *telemetry.Admin {

@@ -21,6 +21,7 @@ type Config struct {
 	settings.Postgres
 	settings.Redis
 	settings.Telemetry
+	settings.ServerTLS
 	Providers
 	Workers
 	Listen          string          `envconfig:"LISTEN" default:":8081" desc:"address of the internal surface"`

@@ -7,17 +7,20 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
+
+	"storefront.internal/shared/servercert"
 )
 
 // listener is the HTTP server as a part of the process.
 type listener struct {
-	address string
-	server  *http.Server
-	addr    atomic.Value // the bound address, a string
+	address     string
+	certificate *servercert.Certificate // nil: no TLS
+	server      *http.Server
+	addr        atomic.Value // the bound address, a string
 }
 
-func newListener(address string, server *http.Server) *listener {
-	return &listener{address: address, server: server}
+func newListener(address string, certificate *servercert.Certificate, server *http.Server) *listener {
+	return &listener{address: address, certificate: certificate, server: server}
 }
 
 func (l *listener) start(ctx context.Context, failed func(error)) error {
@@ -27,7 +30,7 @@ func (l *listener) start(ctx context.Context, failed func(error)) error {
 	}
 	l.addr.Store(socket.Addr().String())
 	go func() {
-		if err := l.server.Serve(socket); !errors.Is(err, http.ErrServerClosed) {
+		if err := l.server.Serve(l.certificate.Listener(socket)); !errors.Is(err, http.ErrServerClosed) {
 			failed(fmt.Errorf("internal surface: %w", err))
 		}
 	}()

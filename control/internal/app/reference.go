@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"storefront.internal/control/internal/stats"
+	"storefront.internal/shared/servercert"
 	"storefront.internal/shared/settings"
 	"storefront.internal/shared/telemetry"
 )
@@ -33,4 +34,5 @@ func registerMetrics(r prometheus.Registerer) {
 	newMetrics(r)
 	watchPools(r, nil, nil)
 	stats.New(stats.Config{}, r)
+	servercert.Register(r, nil)
 }

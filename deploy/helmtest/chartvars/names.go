@@ -20,15 +20,16 @@ type component struct {
 }
 
 func components() []component {
-	redis := []string{"REDIS_ADDRS", "REDIS_USERNAME", "REDIS_TLS", "REDIS_PREFIX"}
+	redis := []string{"REDIS_ADDRS", "REDIS_USERNAME", "REDIS_TLS", "REDIS_PREFIX", "REDIS_CLUSTER"}
+	tls := []string{"TLS_CERT_FILE", "TLS_KEY_FILE"}
 	traces := []string{"TRACE_ENDPOINT", "TRACE_RATIO"}
 	kafka := []string{"KAFKA_BROKERS", "KAFKA_SIGNALS_TOPIC", "KAFKA_DECISIONS_TOPIC",
 		"KAFKA_TOPIC_PARTITIONS", "KAFKA_REPLICATION_FACTOR", "KAFKA_TLS", "KAFKA_SASL", "KAFKA_USERNAME"}
 	return []component{
-		{"edgeConfig", "edge/CONFIG.md", "EDGE_", slices.Concat(redis, kafka, traces,
+		{"edgeConfig", "edge/CONFIG.md", "EDGE_", slices.Concat(redis, kafka, traces, tls,
 			[]string{"LISTEN", "ADMIN_LISTEN", "ERRORS_BASE", "REPLICAS", "ENGINE_URL", "DRAIN_DELAY"})},
 		{"controlConfig", "control/CONFIG.md", "CONTROL_",
-			slices.Concat(redis, traces, []string{"LISTEN", "ADMIN_LISTEN", "ERRORS_BASE", "WEBHOOK_URL",
+			slices.Concat(redis, traces, tls, []string{"LISTEN", "ADMIN_LISTEN", "ERRORS_BASE", "WEBHOOK_URL",
 				"KEYSET_FILE"})},
 		{"relayConfig", "engine-relay/CONFIG.md", "RELAY_",
 			slices.Concat(kafka, traces, []string{"ADMIN_LISTEN", "KAFKA_GROUP", "ENGINE_URL"})},

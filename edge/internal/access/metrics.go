@@ -23,7 +23,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	lookups := counter("storefront_edge_key_lookups_total", "Storefront keys that were presented, by what "+
 		"answered: malformed, memory, cache, store, stale, unavailable. Look-ups that keep a used key in "+
 		"memory count too.", "source")
-	return &Metrics{
+	m := &Metrics{
 		malformed: lookups.WithLabelValues("malformed"), memory: lookups.WithLabelValues("memory"),
 		cache: lookups.WithLabelValues("cache"), store: lookups.WithLabelValues("store"),
 		stale: lookups.WithLabelValues("stale"), unavailable: lookups.WithLabelValues("unavailable"),
@@ -40,6 +40,10 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		panics: counter("storefront_edge_key_panics_total",
 			"Look-ups of keys that panicked; each failed. Every one is a defect.").WithLabelValues(),
 	}
+	for _, store := range []string{"store", "cache"} { // a panel shows them before the first failure
+		m.pollFailures.WithLabelValues(store)
+	}
+	return m
 }
 
 // Watch registers the age of the last confirmation and the number of remembered keys.

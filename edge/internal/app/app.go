@@ -24,6 +24,7 @@ import (
 	"storefront.internal/shared/ident/decisionid"
 	"storefront.internal/shared/pg"
 	"storefront.internal/shared/pg/migrations"
+	"storefront.internal/shared/servercert"
 	"storefront.internal/shared/service"
 	"storefront.internal/shared/stream"
 	"storefront.internal/shared/telemetry"
@@ -62,6 +63,10 @@ func New(ctx context.Context, cfg Config, log *slog.Logger) (*App, error) {
 	cfg = cfg.withMemoryLimit(debug.SetMemoryLimit(-1)) // -1 only reads it
 	a := &App{cfg: cfg, log: log, group: service.New(service.Config{Logger: log, StopTimeout: stopTimeout})}
 	if a.backends.kafka, err = stream.NewSecurity(cfg.Kafka); err != nil {
+		return nil, fmt.Errorf("%s_%w", Prefix, err)
+	}
+	if a.backends.certificate, err = servercert.Load(servercert.Config{Files: cfg.ServerTLS, Logger: log,
+		Now: time.Now}); err != nil {
 		return nil, fmt.Errorf("%s_%w", Prefix, err)
 	}
 	if cfg.SDK {

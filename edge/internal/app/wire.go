@@ -28,6 +28,7 @@ import (
 	"storefront.internal/shared/pg"
 	"storefront.internal/shared/poolmetrics"
 	"storefront.internal/shared/problem"
+	"storefront.internal/shared/servercert"
 	"storefront.internal/shared/settings"
 	"storefront.internal/shared/stream"
 	"storefront.internal/shared/tracing"
@@ -40,8 +41,9 @@ type backends struct {
 	catalogPool *pgxpool.Pool // items
 	redis       goredis.UniversalClient
 	kafka       stream.Security
-	tracing     *tracing.Tracing // nil: none
-	sdk         sdkfiles.Files   // nil: not served
+	tracing     *tracing.Tracing        // nil: none
+	sdk         sdkfiles.Files          // nil: not served
+	certificate *servercert.Certificate // nil: the public surface has no TLS
 }
 
 // openPools opens all pools of PostgreSQL, or none.
@@ -145,8 +147,8 @@ func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Regi
 		Keys: p.keyResolver, Signals: p.intake, SignalCheck: signalcheck.New(keyring),
 		Recommendations: recommendations, Items: p.items, SDK: b.sdk,
 		RateLimiter: ratelimit.New(cfg.rateLimits()), Problems: problem.New(cfg.ErrorsBase),
-		Tracing: b.tracing,
-		Now:     clock.Now, Logger: log, Metrics: httpapi.NewMetrics(r),
+		Tracing: b.tracing, TLS: b.certificate.TLS(),
+		Now: clock.Now, Logger: log, Metrics: httpapi.NewMetrics(r),
 		TrustedProxies: cfg.TrustedProxies, Beacon: cfg.Beacon, LogSample: cfg.LogSample,
 		ItemTTL:        cfg.ItemTTL,
 		MaxBodyBytes:   cfg.MaxBodyBytes,
@@ -157,6 +159,7 @@ func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Regi
 		ReadLimits: overload.Config{MaxInFlight: cfg.MaxReads, MaxWait: cfg.MaxWait},
 	})
 	p.server.Watch(r)
+	servercert.Register(r, b.certificate)
 	pools := map[string]*pgxpool.Pool{"edge": b.pool, "edge-poll": b.pollPool, "edge-catalog": b.catalogPool}
 	r.MustRegister(poolmetrics.NewRedis(b.redis), poolmetrics.NewPostgres("edge-poll", pools))
 	return p

@@ -38,6 +38,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
+		accepted = l.server.secure(accepted)
 		c, refused := l.server.conns.add(accepted, &l.server.bodies)
 		if refused == "" {
 			return c, nil
@@ -61,13 +62,15 @@ func (l *listener) refuse(c net.Conn, why string) {
 			_, _ = c.Read(first[:])
 			_ = c.SetDeadline(time.Now().Add(refusalWait))
 			l.server.answerRefused(c, why)
-			if tcp, ok := c.(*net.TCPConn); ok && tcp.CloseWrite() == nil {
+			if half, ok := c.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
 				_, _ = io.CopyN(io.Discard, c, refusalUnread)
 			}
 		})
 	default:
-		_ = c.SetWriteDeadline(time.Now().Add(refusalWait)) // its buffer is empty, so it does not wait
-		l.server.answerRefused(c, why)
+		if l.server.cfg.TLS == nil { // a handshake would hold up those that are accepted next
+			_ = c.SetWriteDeadline(time.Now().Add(refusalWait)) // its buffer is empty, so it does not wait
+			l.server.answerRefused(c, why)
+		}
 		_ = c.Close()
 	}
 }
@@ -78,12 +81,20 @@ func (s *Server) answerRefused(w io.Writer, why string) {
 	if why == addressFull {
 		f = fault.New(fault.RateLimited, "Too many connections are open from this address.")
 	}
+	s.writeProblemTo(w, f, retryAfter(0))
+}
+
+// writeProblemTo writes a problem to a connection whose request is not read. An empty Retry-After is left
+// out.
+func (s *Server) writeProblemTo(w io.Writer, f *fault.Error, retryAfter string) {
 	requestID := newRequestID(&fasthttp.RequestHeader{}, s.cfg.Now())
 	status, body := s.cfg.Problems.Build(f, requestID)
 	r := fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseResponse(r)
 	setCommonHeaders(&r.Header, requestID)
-	r.Header.Set(fasthttp.HeaderRetryAfter, retryAfter(0))
+	if retryAfter != "" {
+		r.Header.Set(fasthttp.HeaderRetryAfter, retryAfter)
+	}
 	r.SetConnectionClose()
 	writeProblem(r, status, body)
 	_, _ = r.WriteTo(w)

@@ -67,6 +67,9 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			"reason"),
 	}
 	r.MustRegister(m.duration)
+	for _, reason := range []string{tableFull, addressFull} { // panels show them before the first one
+		m.connsRefused.WithLabelValues(reason)
+	}
 	for _, reason := range []overload.Reason{overload.QueueFull, overload.BodyBytes, overload.TimedOut} {
 		for _, p := range []overload.Priority{overload.Sheddable, overload.Normal, overload.Critical} {
 			m.shed.WithLabelValues(string(reason), p.String())

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -73,6 +74,7 @@ type Config struct {
 	Tracing         *tracing.Tracing      // nil: requests are not traced
 	Top             *heavyhitters.Tracker // of Loads by connection; nil: they are not counted
 	Now             func() time.Time
+	TLS             *tls.Config // nil: the listener has no TLS
 
 	TrustedProxies []netip.Prefix
 	Beacon         bool // accept signals as text/plain with ?key=

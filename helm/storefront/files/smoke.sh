@@ -13,6 +13,9 @@ ask() {
   if [ -n "${STOREFRONT_KEY:-}" ]; then
     set -- "$@" -H "Authorization: Bearer $STOREFRONT_KEY"
   fi
+  if [ -n "${INSECURE:-}" ]; then
+    set -- "$@" --insecure
+  fi
   answer=$(curl -sS --max-time 10 --retry 3 --retry-connrefused -X "$method" -w '\n%{http_code}' "$@" "$url") || fail "$method $url: no answer"
   status=$(printf '%s\n' "$answer" | tail -n 1)
   body=$(printf '%s\n' "$answer" | sed '$d')

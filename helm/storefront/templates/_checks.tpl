@@ -35,8 +35,26 @@
 {{- if and $v.control.ingress.enabled (not $v.control.ingress.hosts) -}}
 {{- fail "control.ingress.hosts is required with control.ingress.enabled" -}}
 {{- end -}}
-{{- if and $v.gateway.enabled (not $v.gateway.parentRefs) -}}
-{{- fail "gateway.parentRefs is required with gateway.enabled" -}}
+{{- range $name, $gateway := dict "gateway" $v.gateway "control.gateway" $v.control.gateway -}}
+{{- if and $gateway.enabled (not $gateway.parentRefs) -}}
+{{- fail (printf "%s.parentRefs is required with %s.enabled" $name $name) -}}
+{{- end -}}
+{{- end -}}
+{{- range $name := list "edge" "control" -}}
+{{- $service := (index $v $name).service -}}
+{{- if ne $service.type "LoadBalancer" -}}
+{{- range $field := list "loadBalancerClass" "loadBalancerSourceRanges" -}}
+{{- if index $service $field -}}
+{{- fail (printf "%s.service.%s is for type LoadBalancer" $name $field) -}}
+{{- end -}}
+{{- end -}}
+{{- if and $service.externalTrafficPolicy (eq $service.type "ClusterIP") -}}
+{{- fail (printf "%s.service.externalTrafficPolicy is for types NodePort and LoadBalancer" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if and $v.redis.cluster (gt (len $v.redis.addrs) 1) -}}
+{{- fail "redis.cluster is for one address; several addresses mean a cluster" -}}
 {{- end -}}
 {{- $apps := or $v.secrets.appSecrets.key (and $v.auth.create $v.auth.appSecrets) -}}
 {{- if and $apps (not $v.control.webhookUrl) -}}
@@ -44,6 +62,10 @@
 {{- end -}}
 {{- if and (eq $v.migrations.mode "hook") $v.migrations.ttlSecondsAfterFinished -}}
 {{- fail "migrations.ttlSecondsAfterFinished is for mode job; a hook's Job is replaced by the next one" -}}
+{{- end -}}
+{{- $all := include "storefront.connections" . | fromJson -}}
+{{- if and $v.postgresql.maxConnections (gt (int $all.total) (sub (int $v.postgresql.maxConnections) 5)) -}}
+{{- fail (printf "postgresql.maxConnections is %d, and these values can open %d connections (edge %d, control %d, relay %d) and need 5 more for the migration and superusers: lower *_DATABASE_MAX_CONNS or the numbers of pods" (int $v.postgresql.maxConnections) (int $all.total) (int $all.edge) (int $all.control) (int $all.relay)) -}}
 {{- end -}}
 {{- include "storefront.checkCapabilities" . -}}
 {{- end -}}
@@ -64,10 +86,45 @@
   (list $v.monitoring.serviceMonitor.enabled "monitoring.coreos.com/v1/ServiceMonitor" "monitoring.serviceMonitor.enabled")
   (list $v.monitoring.prometheusRule.enabled "monitoring.coreos.com/v1/PrometheusRule" "monitoring.prometheusRule.enabled")
   (list $v.relay.keda.enabled "keda.sh/v1alpha1/ScaledObject" "relay.keda.enabled")
-  (list $v.gateway.enabled "gateway.networking.k8s.io/v1/HTTPRoute" "gateway.enabled") -}}
+  (list $v.gateway.enabled "gateway.networking.k8s.io/v1/HTTPRoute" "gateway.enabled")
+  (list $v.control.gateway.enabled "gateway.networking.k8s.io/v1/HTTPRoute" "control.gateway.enabled") -}}
 {{- if and (index $crd 0) (not ($.Capabilities.APIVersions.Has (index $crd 1))) -}}
 {{- fail (printf "%s needs %s, which this cluster does not serve" (index $crd 2) (index $crd 1)) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+
+{{/* The most connections to PostgreSQL that the pods of each component can open, during a rollout, as JSON. */}}
+{{- define "storefront.connections" -}}
+{{- $all := dict -}}
+{{- $total := 0 -}}
+{{- range $name, $extra := dict "edge" 9 "control" 1 "relay" 0 -}}
+{{- $c := index $.Values $name -}}
+{{- $pods := int $c.replicaCount -}}
+{{- if $c.autoscaling.enabled -}}
+{{- $pods = int $c.autoscaling.maxReplicas -}}
+{{- else if and (eq $name "relay") $.Values.relay.keda.enabled -}}
+{{- $pods = int $.Values.relay.keda.maxReplicaCount -}}
+{{- end -}}
+{{- $surge := "25%" -}}
+{{- with $c.strategy.rollingUpdate -}}
+{{- if hasKey . "maxSurge" -}}
+{{- $surge = toString .maxSurge -}}
+{{- end -}}
+{{- end -}}
+{{- if eq $c.strategy.type "Recreate" -}}
+{{- $surge = "0" -}}
+{{- end -}}
+{{- $more := int $surge -}}
+{{- if hasSuffix "%" $surge -}}
+{{- $more = div (add (mul $pods (trimSuffix "%" $surge | int)) 99) 100 -}}
+{{- end -}}
+{{- $each := get $c.config (printf "%s_DATABASE_MAX_CONNS" (include "storefront.prefix" $name)) | default "16" | int -}}
+{{- $sum := mul (add $pods $more) (add $each $extra) -}}
+{{- $_ := set $all $name $sum -}}
+{{- $total = add $total $sum -}}
+{{- end -}}
+{{- $_ := set $all "total" $total -}}
+{{- toJson $all -}}
 {{- end -}}

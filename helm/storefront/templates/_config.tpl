@@ -13,6 +13,9 @@
 {{- $_ := set $config (printf "%s_LISTEN" $prefix) ":8080" -}}
 {{- $_ := set $config (printf "%s_ERRORS_BASE" $prefix) (required "errorsBase is required: the prefix of a problem's type, for example https://errors.example.com/" $v.errorsBase) -}}
 {{- $_ := set $config (printf "%s_REDIS_ADDRS" $prefix) (join "," (required "redis.addrs is required" $v.redis.addrs)) -}}
+{{- if $v.redis.cluster -}}
+{{- $_ := set $config (printf "%s_REDIS_CLUSTER" $prefix) "true" -}}
+{{- end -}}
 {{- $_ := set $config (printf "%s_REDIS_USERNAME" $prefix) $v.redis.username -}}
 {{- $_ := set $config (printf "%s_REDIS_TLS" $prefix) (toString $v.redis.tls) -}}
 {{- $_ := set $config (printf "%s_REDIS_PREFIX" $prefix) $v.redis.prefix -}}
@@ -35,8 +38,15 @@
 {{- $_ := set $config "EDGE_DRAIN_DELAY" (printf "%vs" .values.shutdown.drainDelaySeconds) -}}
 {{- else if eq .name "control" -}}
 {{- $_ := set $config "CONTROL_WEBHOOK_URL" .values.webhookUrl -}}
+{{- $_ := set $config "CONTROL_KEYSET_FILE" $v.secrets.keyset.file -}}
 {{- else -}}
 {{- $_ := set $config "RELAY_KAFKA_GROUP" $v.kafka.consumerGroup -}}
+{{- end -}}
+{{- with .values.tls -}}
+{{- if .existingSecret -}}
+{{- $_ := set $config (printf "%s_TLS_CERT_FILE" $prefix) "/etc/storefront/tls/tls.crt" -}}
+{{- $_ := set $config (printf "%s_TLS_KEY_FILE" $prefix) "/etc/storefront/tls/tls.key" -}}
+{{- end -}}
 {{- end -}}
 {{- if $v.tracing.endpoint -}}
 {{- $_ := set $config (printf "%s_TRACE_ENDPOINT" $prefix) $v.tracing.endpoint -}}
@@ -97,7 +107,9 @@
 {{- if eq .name "edge" }}
 {{- include "storefront.ownSecretEnv" (dict "root" .root "item" "decisionKeys" "needed" true "variable" "EDGE_DECISION_KEYS") }}
 {{- else if eq .name "control" }}
+{{- if not $v.secrets.keyset.file }}
 {{- include "storefront.ownSecretEnv" (dict "root" .root "item" "keyset" "needed" true "variable" "CONTROL_KEYSET") }}
+{{- end }}
 {{- include "storefront.ownSecretEnv" (dict "root" .root "item" "connectorTokens" "needed" true "variable" "CONTROL_CONNECTOR_TOKENS") }}
 {{- include "storefront.ownSecretEnv" (dict "root" .root "item" "backendTokens" "variable" "CONTROL_BACKEND_TOKENS") }}
 {{- include "storefront.ownSecretEnv" (dict "root" .root "item" "engineTokens" "variable" "CONTROL_ENGINE_TOKENS") }}
@@ -138,4 +150,29 @@
     items: [{key: {{ .key | quote }}, path: ca.crt}]
 {{- end }}
 {{- end }}
+{{- end -}}
+
+{{/* The certificate of the listener. Without subPath, so that the files follow the Secret. */}}
+{{- define "storefront.tlsMount" -}}
+{{- with .tls }}
+{{- if .existingSecret }}
+- {name: tls, mountPath: /etc/storefront/tls, readOnly: true}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "storefront.tlsVolume" -}}
+{{- with .tls }}
+{{- if .existingSecret }}
+- name: tls
+  secret:
+    secretName: {{ .existingSecret | quote }}
+    items: [{key: {{ .certKey | quote }}, path: tls.crt}, {key: {{ .keyKey | quote }}, path: tls.key}]
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* values: the scheme of a component's listener. */}}
+{{- define "storefront.scheme" -}}
+{{- with .tls }}{{ ternary "https" "http" (ne .existingSecret "") }}{{ end -}}
 {{- end -}}

@@ -33,12 +33,16 @@
 apiVersion: apps/v1
 kind: Deployment
 metadata:
-  {{- include "storefront.metadata" (dict "root" .root "name" .name) | nindent 2 }}
+  {{- include "storefront.metadata" (dict "root" .root "name" .name "annotations" .values.deploymentAnnotations) | nindent 2 }}
 spec:
   {{- with include "storefront.replicas" . }}
   replicas: {{ . }}
   {{- end }}
   revisionHistoryLimit: 5
+  {{- with .values.minReadySeconds }}
+  minReadySeconds: {{ . }}
+  {{- end }}
+  progressDeadlineSeconds: {{ .values.progressDeadlineSeconds }}
   strategy:
     {{- toYaml .values.strategy | nindent 4 }}
   selector:
@@ -66,11 +70,31 @@ serviceAccountName: {{ include "storefront.serviceAccountName" .root }}
 {{- with .values.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
+{{- range $field := list "runtimeClassName" "schedulerName" "dnsPolicy" }}
+{{- with index $.values $field }}
+{{ $field }}: {{ . }}
+{{- end }}
+{{- end }}
+{{- with .values.dnsConfig }}
+dnsConfig:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.hostAliases }}
+hostAliases:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 terminationGracePeriodSeconds: {{ .values.shutdown.terminationGracePeriodSeconds }}
+{{- with .values.initContainers }}
+initContainers:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 containers:
   - name: {{ .name }}
     {{- include "storefront.container" . | nindent 4 }}
-{{- $volumes := printf "%s\n%s" (include "storefront.caVolume" .root) (ternary (toYaml .values.extraVolumes) "" (gt (len .values.extraVolumes) 0)) | trim }}
+  {{- with .values.extraContainers }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- $volumes := printf "%s\n%s\n%s" (include "storefront.caVolume" .root) (include "storefront.tlsVolume" .values) (ternary (toYaml .values.extraVolumes) "" (gt (len .values.extraVolumes) 0)) | trim }}
 {{- with $volumes }}
 volumes:
   {{- . | nindent 2 }}
@@ -96,6 +120,9 @@ imagePullPolicy: {{ .values.image.pullPolicy }}
 args: [serve]
 envFrom:
   - configMapRef: {name: {{ include "storefront.fullname" .root }}-{{ .name }}}
+  {{- with .values.extraEnvFrom }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
 env:
   {{- include "storefront.env" . | nindent 2 }}
 ports:
@@ -103,35 +130,39 @@ ports:
   - {name: http, containerPort: 8080, protocol: TCP}
   {{- end }}
   - {name: ops, containerPort: 9090, protocol: TCP}
-startupProbe:
-  httpGet: {path: /livez, port: ops}
-  periodSeconds: 2
-  timeoutSeconds: 2
-  failureThreshold: 30
-livenessProbe:
-  httpGet: {path: /livez, port: ops}
-  periodSeconds: 10
-  timeoutSeconds: 5
-  failureThreshold: 6
-readinessProbe:
-  httpGet: {path: /readyz, port: ops}
-  periodSeconds: 5
-  timeoutSeconds: 4
-  failureThreshold: 2
+{{ include "storefront.probe" (dict "probes" .values.probes "name" "startup" "path" "/livez" "times" (dict "periodSeconds" 2 "timeoutSeconds" 2 "failureThreshold" 30)) }}
+{{ include "storefront.probe" (dict "probes" .values.probes "name" "liveness" "path" "/livez" "times" (dict "periodSeconds" 10 "timeoutSeconds" 5 "failureThreshold" 6)) }}
+{{ include "storefront.probe" (dict "probes" .values.probes "name" "readiness" "path" "/readyz" "times" (dict "periodSeconds" 5 "timeoutSeconds" 4 "failureThreshold" 2)) }}
+{{- if not (kindIs "invalid" .values.lifecycle) }}
+{{- with .values.lifecycle }}
+lifecycle:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- else }}
 {{- with .values.shutdown.preStopSleepSeconds }}
 lifecycle:
   preStop:
     sleep: {seconds: {{ . }}}
 {{- end }}
+{{- end }}
 resources:
   {{- toYaml .values.resources | nindent 2 }}
 securityContext:
   {{- toYaml .root.Values.containerSecurityContext | nindent 2 }}
-{{- $mounts := printf "%s\n%s" (include "storefront.caMount" .root) (ternary (toYaml .values.extraVolumeMounts) "" (gt (len .values.extraVolumeMounts) 0)) | trim }}
+{{- $mounts := printf "%s\n%s\n%s" (include "storefront.caMount" .root) (include "storefront.tlsMount" .values) (ternary (toYaml .values.extraVolumeMounts) "" (gt (len .values.extraVolumeMounts) 0)) | trim }}
 {{- with $mounts }}
 volumeMounts:
   {{- . | nindent 2 }}
 {{- end }}
+{{- end -}}
+
+{{/* dict probes, name, path, times: what a probe asks is fixed, its times are values. */}}
+{{- define "storefront.probe" -}}
+{{ .name }}Probe:
+  httpGet: {path: {{ .path }}, port: ops}
+  {{- range $field, $value := merge (dict) (index (default (dict) .probes) .name | default (dict)) .times }}
+  {{ $field }}: {{ $value }}
+  {{- end }}
 {{- end -}}
 
 {{- define "storefront.placement" -}}
