@@ -27,7 +27,8 @@ import (
 const timeout = 3 * time.Minute
 
 // prefixes are the prefixes of the components' settings.
-var prefixes = map[string]string{"edge": "EDGE_", "control": "CONTROL_", "relay": "RELAY_"}
+var prefixes = map[string]string{"edge": "EDGE_", "control": "CONTROL_", "relay": "RELAY_",
+	"receiver": "RECEIVER_"}
 
 // node is a running binary with the environment of a container.
 type node struct {
@@ -127,7 +128,7 @@ func get(t *testing.T, url string) (int, string) {
 func binary(t *testing.T, name string) string {
 	t.Helper()
 	return filepath.Join(root(t), "bin", map[string]string{"edge": "edge", "control": "control",
-		"relay": "engine-relay", "migrate": "control"}[name])
+		"relay": "engine-relay", "migrate": "control", "receiver": "control"}[name])
 }
 
 // TestBinariesRunWithTheChart starts the real binaries with the rendered environments, after the migration
@@ -139,8 +140,15 @@ func TestBinariesRunWithTheChart(t *testing.T) {
 	r := s.release(t, s.externalValues(t))
 	s.migrate(t, r)
 	nodes := map[string]*node{}
-	for _, name := range []string{"control", "relay", "edge"} {
-		n := r.container(t, "Deployment", "sf-storefront-"+name).start(t, binary(t, name))
+	for _, name := range []string{"control", "relay", "edge", "receiver"} {
+		c := r.container(t, "Deployment", "sf-storefront-"+name)
+		if name == "receiver" {
+			if !strings.HasPrefix(c.env["RECEIVER_CONTROL_URL"], "http://sf-storefront-control.") {
+				t.Errorf("the receiver asks %s", c.env["RECEIVER_CONTROL_URL"])
+			}
+			c.env["RECEIVER_CONTROL_URL"] = "http://" + nodes["control"].listen
+		}
+		n := c.start(t, binary(t, name))
 		nodes[name] = n
 		if len(n.probes) != 3 {
 			t.Errorf("%s has probes %v", name, n.probes)
@@ -164,6 +172,7 @@ func TestBinariesRunWithTheChart(t *testing.T) {
 	}
 	checkFreshSeries(t, nodes)
 	publicRoutes(t, r, nodes["edge"])
+	webhookRoute(t, nodes["receiver"])
 	s.smoke(t, r, nodes)
 }
 
@@ -190,6 +199,33 @@ func publicRoutes(t *testing.T, r release, edge *node) {
 				}
 			}
 		}
+	}
+}
+
+// webhookRoute delivers webhooks to the receiver, whose token control must accept: it answers 401 to a wrong
+// signature, and the receiver 404 to what it does not know.
+func webhookRoute(t *testing.T, receiver *node) {
+	t.Helper()
+	for path, want := range map[string]int{"/in/shopify/whe_none": 404, "/in/" + client.ConnectorProvider +
+		"/whe_none": 401, "/internal/v1/webhooks/" + client.ConnectorProvider + "/whe_none": 404} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, receiver.url("http", path),
+			strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-Linkedstore-Hmac-Sha256", "00")
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("%s: %d, want %d", path, res.StatusCode, want)
+		}
+	}
+	taken := `storefront_receiver_webhooks_total{outcome="refused",provider="` + client.ConnectorProvider + `"} 1`
+	if _, text := get(t, receiver.url("ops", "/metrics")); !strings.Contains(text, taken) {
+		t.Errorf("control was not asked: %s is not among the metrics", taken)
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 )
 
 // TestAlertsTellReleasesApart loads the rules of three releases into one Prometheus: two in one namespace,
-// and one of the same name in another. What is true for one release fires once and with its labels, and a service
-// that is absent is missed although the other releases have it.
+// and one of the same name in another. What is true for one release fires once and with its labels, and a
+// service that is absent is missed although the other releases have it.
 func TestAlertsTellReleasesApart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -134,6 +134,8 @@ func (s *stores) externalValues(t *testing.T) string {
 	}
 	values["postgresql"] = roles
 	values["secrets"] = map[string]any{"existingSecret": "storefront"}
+	values["receiver"] = map[string]any{"enabled": true}
+	values["control"] = map[string]any{"webhookUrl": "https://hooks.example.com/in"}
 	// it does not listen: deliveries stay pending
 	values["engine"] = map[string]any{"url": "http://127.0.0.1:9", "existingSecret": "storefront-engine"}
 	return s.file(t, values)

@@ -5,7 +5,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -30,7 +29,6 @@ import (
 	"storefront.internal/shared/pg"
 	"storefront.internal/shared/poolmetrics"
 	"storefront.internal/shared/problem"
-	"storefront.internal/shared/servercert"
 	"storefront.internal/shared/service"
 	"storefront.internal/shared/settings"
 	"storefront.internal/shared/telemetry"
@@ -69,7 +67,7 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 	}
 	registry := telemetry.NewRegistry("control")
 	metrics := newMetrics(registry)
-	certificate, err := cfg.certificate(registry, logger)
+	certificate, err := loadCertificate(Prefix, cfg.ServerTLS, registry, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -135,16 +133,6 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (*App, error) {
 	}
 	a.readiness()
 	return a, nil
-}
-
-// certificate is nil when the internal surface has no TLS.
-func (c *Config) certificate(r prometheus.Registerer, logger *slog.Logger) (*servercert.Certificate, error) {
-	cert, err := servercert.Load(servercert.Config{Files: c.ServerTLS, Logger: logger, Now: time.Now})
-	if err != nil {
-		return nil, fmt.Errorf("%s_%w", Prefix, err)
-	}
-	servercert.Register(r, cert)
-	return cert, nil
 }
 
 func (c *Config) admin(registry *prometheus.Registry, logger *slog.Logger) *telemetry.Admin {

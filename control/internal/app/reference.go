@@ -3,6 +3,7 @@ package app
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"storefront.internal/control/internal/receiver"
 	"storefront.internal/control/internal/stats"
 	"storefront.internal/shared/servercert"
 	"storefront.internal/shared/settings"
@@ -19,7 +20,9 @@ func ConfigReference() string {
 		"_` and is not named here is a fault.\n" +
 		"`control migrate` reads `" + Prefix +
 		"_DATABASE_URL` alone, which then is of a role that owns the schemas.\n\n" +
-		settings.Reference(Prefix, &Config{})
+		settings.Reference(Prefix, &Config{}) +
+		"\n## The public receiver\n\n`control receive` reads these, and none of those above.\n\n" +
+		settings.Reference(ReceiverPrefix, &ReceiverConfig{})
 }
 
 // MetricsReference is the text of METRICS.md.
@@ -35,4 +38,6 @@ func registerMetrics(r prometheus.Registerer) {
 	watchPools(r, nil, nil)
 	stats.New(stats.Config{}, r)
 	servercert.Register(r, nil)
+	receiver.NewMetrics(r)
+	new(receiver.Receiver).Watch(r)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"storefront.internal/shared/settings"
 )
 
 // MinTokenLength is the shortest token of a principal, in characters.
@@ -35,6 +37,21 @@ func Parse(t Tokens) (*Keyring, error) {
 		return nil, errors.Join(p.errs...)
 	}
 	return &Keyring{entries: p.entries}, nil
+}
+
+// ConnectorTokens returns the current token of each provider of the setting that Parse reads, for a caller of
+// control.
+func ConnectorTokens(setting string) (map[string]settings.Secret, error) {
+	if _, err := Parse(Tokens{Connectors: setting}); err != nil {
+		return nil, err
+	}
+	tokens := map[string]settings.Secret{}
+	for part := range strings.SplitSeq(setting, ",") {
+		provider, values, _ := strings.Cut(strings.TrimSpace(part), ":")
+		current, _, _ := strings.Cut(values, "|")
+		tokens[provider] = settings.Secret(strings.TrimSpace(current))
+	}
+	return tokens, nil
 }
 
 type parser struct {

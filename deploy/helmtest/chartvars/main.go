@@ -1,5 +1,5 @@
 // Command chartvars writes the names of the services' settings into values.schema.json of the chart, so that
-// Helm rejects a misspelt one. It changes only the three enumerations of that file. The names come from
+// Helm rejects a misspelt one. It changes only the enumerations of that file. The names come from
 // CONFIG.md of each service, without secrets and without settings that the chart sets itself.
 //
 //go:generate go run .

@@ -31,6 +31,8 @@ func components() []component {
 		{"controlConfig", "control/CONFIG.md", "CONTROL_",
 			slices.Concat(redis, traces, tls, []string{"LISTEN", "ADMIN_LISTEN", "ERRORS_BASE", "WEBHOOK_URL",
 				"KEYSET_FILE"})},
+		{"receiverConfig", "control/CONFIG.md", "RECEIVER_", slices.Concat(tls,
+			[]string{"LISTEN", "ADMIN_LISTEN", "CONTROL_URL", "PATH"})},
 		{"relayConfig", "engine-relay/CONFIG.md", "RELAY_",
 			slices.Concat(kafka, traces, []string{"ADMIN_LISTEN", "KAFKA_GROUP", "ENGINE_URL"})},
 	}

@@ -4,11 +4,11 @@
 {{- $v := .Values -}}
 {{- $edge := $v.edge.shutdown -}}
 {{- include "storefront.checkGrace" (dict "name" "edge" "grace" $edge.terminationGracePeriodSeconds "parts" (list $edge.preStopSleepSeconds $edge.drainDelaySeconds 15 5 2) "text" "preStopSleepSeconds, drainDelaySeconds, 15 s for running requests, 5 s for records in flight, 2 s") -}}
-{{- range $name := list "control" "relay" -}}
+{{- range $name := list "control" "relay" "receiver" -}}
 {{- $shutdown := (index $v $name).shutdown -}}
 {{- include "storefront.checkGrace" (dict "name" $name "grace" $shutdown.terminationGracePeriodSeconds "parts" (list $shutdown.preStopSleepSeconds 30 2) "text" "preStopSleepSeconds, 30 s for running work, 2 s") -}}
 {{- end -}}
-{{- range $name := list "edge" "control" "relay" -}}
+{{- range $name := list "edge" "control" "relay" "receiver" -}}
 {{- $a := (index $v $name).autoscaling -}}
 {{- if and $a.enabled (gt (int $a.minReplicas) (int $a.maxReplicas)) -}}
 {{- fail (printf "%s.autoscaling.minReplicas is greater than maxReplicas" $name) -}}
@@ -35,12 +35,12 @@
 {{- if and $v.control.ingress.enabled (not $v.control.ingress.hosts) -}}
 {{- fail "control.ingress.hosts is required with control.ingress.enabled" -}}
 {{- end -}}
-{{- range $name, $gateway := dict "gateway" $v.gateway "control.gateway" $v.control.gateway -}}
+{{- range $name, $gateway := dict "gateway" $v.gateway "control.gateway" $v.control.gateway "receiver.gateway" $v.receiver.gateway -}}
 {{- if and $gateway.enabled (not $gateway.parentRefs) -}}
 {{- fail (printf "%s.parentRefs is required with %s.enabled" $name $name) -}}
 {{- end -}}
 {{- end -}}
-{{- range $name := list "edge" "control" -}}
+{{- range $name := list "edge" "control" "receiver" -}}
 {{- $service := (index $v $name).service -}}
 {{- if ne $service.type "LoadBalancer" -}}
 {{- range $field := list "loadBalancerClass" "loadBalancerSourceRanges" -}}
@@ -55,6 +55,12 @@
 {{- end -}}
 {{- if and $v.redis.cluster (gt (len $v.redis.addrs) 1) -}}
 {{- fail "redis.cluster is for one address; several addresses mean a cluster" -}}
+{{- end -}}
+{{- if and $v.receiver.enabled (not $v.control.webhookUrl) -}}
+{{- fail "control.webhookUrl is required with receiver.enabled: it is the address that providers are told, and its path is the receiver's" -}}
+{{- end -}}
+{{- if and $v.receiver.ingress.enabled (not $v.receiver.ingress.hosts) -}}
+{{- fail "receiver.ingress.hosts is required with receiver.ingress.enabled" -}}
 {{- end -}}
 {{- $apps := or $v.secrets.appSecrets.key (and $v.auth.create $v.auth.appSecrets) -}}
 {{- if and $apps (not $v.control.webhookUrl) -}}
@@ -87,7 +93,8 @@
   (list $v.monitoring.prometheusRule.enabled "monitoring.coreos.com/v1/PrometheusRule" "monitoring.prometheusRule.enabled")
   (list $v.relay.keda.enabled "keda.sh/v1alpha1/ScaledObject" "relay.keda.enabled")
   (list $v.gateway.enabled "gateway.networking.k8s.io/v1/HTTPRoute" "gateway.enabled")
-  (list $v.control.gateway.enabled "gateway.networking.k8s.io/v1/HTTPRoute" "control.gateway.enabled") -}}
+  (list $v.control.gateway.enabled "gateway.networking.k8s.io/v1/HTTPRoute" "control.gateway.enabled")
+  (list (and $v.receiver.enabled $v.receiver.gateway.enabled) "gateway.networking.k8s.io/v1/HTTPRoute" "receiver.gateway.enabled") -}}
 {{- if and (index $crd 0) (not ($.Capabilities.APIVersions.Has (index $crd 1))) -}}
 {{- fail (printf "%s needs %s, which this cluster does not serve" (index $crd 2) (index $crd 1)) -}}
 {{- end -}}

@@ -5,10 +5,43 @@
 {{- $v := .root.Values -}}
 {{- $prefix := include "storefront.prefix" .name -}}
 {{- $config := dict -}}
+{{- if eq .name "receiver" -}}
+{{- $_ := set $config "RECEIVER_LISTEN" ":8080" -}}
+{{- $_ := set $config "RECEIVER_CONTROL_URL" (printf "%s://%s-control.%s.svc:%d" (include "storefront.scheme" $v.control) (include "storefront.fullname" .root) .root.Release.Namespace (int $v.control.service.port)) -}}
+{{- $_ := set $config "RECEIVER_PATH" (include "storefront.webhookPath" .root) -}}
+{{- else -}}
+{{- include "storefront.storeConfig" (dict "root" .root "name" .name "values" .values "prefix" $prefix "config" $config) -}}
+{{- end -}}
+{{- $_ := set $config (printf "%s_ADMIN_LISTEN" $prefix) ":9090" -}}
+{{- with .values.tls -}}
+{{- if .existingSecret -}}
+{{- $_ := set $config (printf "%s_TLS_CERT_FILE" $prefix) "/etc/storefront/tls/tls.crt" -}}
+{{- $_ := set $config (printf "%s_TLS_KEY_FILE" $prefix) "/etc/storefront/tls/tls.key" -}}
+{{- end -}}
+{{- end -}}
+{{- range $name, $value := .values.config -}}
+{{- $_ := set $config $name (toString $value) -}}
+{{- end -}}
+{{- range $name := keys $config | sortAlpha -}}
+{{- with index $config $name }}
+{{ $name }}: {{ . | quote }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The path of control.webhookUrl, without a slash at its end. */}}
+{{- define "storefront.webhookPath" -}}
+{{- (urlParse .Values.control.webhookUrl).path | trimSuffix "/" -}}
+{{- end -}}
+
+{{/* dict root, name, values, prefix, config: adds the settings of the components that have stores. */}}
+{{- define "storefront.storeConfig" -}}
+{{- $v := .root.Values -}}
+{{- $prefix := .prefix -}}
+{{- $config := .config -}}
 {{- with include "storefront.databaseUrl" (dict "root" .root "role" .name) -}}
 {{- $_ := set $config (printf "%s_DATABASE_URL" $prefix) . -}}
 {{- end -}}
-{{- $_ := set $config (printf "%s_ADMIN_LISTEN" $prefix) ":9090" -}}
 {{- if ne .name "relay" -}}
 {{- $_ := set $config (printf "%s_LISTEN" $prefix) ":8080" -}}
 {{- $_ := set $config (printf "%s_ERRORS_BASE" $prefix) (required "errorsBase is required: the prefix of a problem's type, for example https://errors.example.com/" $v.errorsBase) -}}
@@ -42,28 +75,14 @@
 {{- else -}}
 {{- $_ := set $config "RELAY_KAFKA_GROUP" $v.kafka.consumerGroup -}}
 {{- end -}}
-{{- with .values.tls -}}
-{{- if .existingSecret -}}
-{{- $_ := set $config (printf "%s_TLS_CERT_FILE" $prefix) "/etc/storefront/tls/tls.crt" -}}
-{{- $_ := set $config (printf "%s_TLS_KEY_FILE" $prefix) "/etc/storefront/tls/tls.key" -}}
-{{- end -}}
-{{- end -}}
 {{- if $v.tracing.endpoint -}}
 {{- $_ := set $config (printf "%s_TRACE_ENDPOINT" $prefix) $v.tracing.endpoint -}}
 {{- $_ := set $config (printf "%s_TRACE_RATIO" $prefix) (toString $v.tracing.ratio) -}}
 {{- end -}}
-{{- range $name, $value := .values.config -}}
-{{- $_ := set $config $name (toString $value) -}}
-{{- end -}}
-{{- range $name := keys $config | sortAlpha -}}
-{{- with index $config $name }}
-{{ $name }}: {{ . | quote }}
-{{- end -}}
-{{- end -}}
 {{- end -}}
 
 {{- define "storefront.prefix" -}}
-{{- get (dict "edge" "EDGE" "control" "CONTROL" "relay" "RELAY") . -}}
+{{- get (dict "edge" "EDGE" "control" "CONTROL" "relay" "RELAY" "receiver" "RECEIVER") . -}}
 {{- end -}}
 
 {{- define "storefront.rateReplicas" -}}
@@ -82,6 +101,23 @@
 - name: GOMEMLIMIT
   valueFrom:
     resourceFieldRef: {containerName: {{ .name }}, resource: limits.memory}
+{{- if eq .name "receiver" }}
+{{- include "storefront.ownSecretEnv" (dict "root" .root "item" "connectorTokens" "needed" true "variable" "RECEIVER_CONNECTOR_TOKENS") }}
+{{- else }}
+{{- with include "storefront.storeEnv" . | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- include "storefront.caEnv" .root }}
+{{- with .values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* dict root, name, values: the secrets of the components that have stores. */}}
+{{- define "storefront.storeEnv" -}}
+{{- $v := .root.Values -}}
+{{- $prefix := include "storefront.prefix" .name -}}
 {{- include "storefront.databaseEnv" (dict "root" .root "role" .name "prefix" $prefix) }}
 {{- if ne .name "relay" }}
 {{- with include "storefront.secretRef" (dict "root" .root "item" (dict "existingSecret" $v.redis.existingSecret "key" $v.redis.passwordKey) "shared" "" "auth" "redisPassword" "what" "redis" "needed" false) }}
@@ -115,10 +151,6 @@
 {{- include "storefront.ownSecretEnv" (dict "root" .root "item" "engineTokens" "variable" "CONTROL_ENGINE_TOKENS") }}
 {{- include "storefront.ownSecretEnv" (dict "root" .root "item" "connectorPepper" "variable" "CONTROL_CONNECTOR_PEPPER") }}
 {{- include "storefront.ownSecretEnv" (dict "root" .root "item" "appSecrets" "variable" "CONTROL_APP_SECRETS") }}
-{{- end }}
-{{- include "storefront.caEnv" .root }}
-{{- with .values.extraEnv }}
-{{ toYaml . }}
 {{- end }}
 {{- end -}}
 

@@ -72,3 +72,12 @@ annotations:
 {{- printf "%s:%s" $path (default .root.Chart.AppVersion .image.tag) -}}
 {{- end -}}
 {{- end -}}
+
+{{/* The components that the values enable, as JSON. */}}
+{{- define "storefront.components" -}}
+{{- $all := list "edge" "control" "relay" -}}
+{{- if .Values.receiver.enabled -}}
+{{- $all = append $all "receiver" -}}
+{{- end -}}
+{{- toJson $all -}}
+{{- end -}}

@@ -1,4 +1,4 @@
-{{/* The pods of the three components: dict root, name, values. */}}
+{{/* The pods of the components: dict root, name, values. */}}
 
 {{- define "storefront.scaled" -}}
 {{- or .values.autoscaling.enabled (and (eq .name "relay") .root.Values.relay.keda.enabled) -}}
@@ -115,9 +115,10 @@ securityContext:
 {{- end -}}
 
 {{- define "storefront.container" -}}
-image: {{ include "storefront.image" (dict "root" .root "image" .values.image) | quote }}
-imagePullPolicy: {{ .values.image.pullPolicy }}
-args: [serve]
+{{- $image := ternary .root.Values.control.image .values.image (eq .name "receiver") -}}
+image: {{ include "storefront.image" (dict "root" .root "image" $image) | quote }}
+imagePullPolicy: {{ $image.pullPolicy }}
+args: [{{ ternary "receive" "serve" (eq .name "receiver") }}]
 envFrom:
   - configMapRef: {name: {{ include "storefront.fullname" .root }}-{{ .name }}}
   {{- with .values.extraEnvFrom }}
