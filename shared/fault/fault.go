@@ -93,6 +93,9 @@ func From(err error) *Error {
 
 // Is reports whether err is a fault of the code.
 func Is(err error, code Code) bool {
+	if err == nil { // usually, and before errors.As takes memory for e
+		return false
+	}
 	var e *Error
 	return errors.As(err, &e) && e.Code == code
 }
