@@ -69,7 +69,7 @@ type shard struct {
 
 // table is a bounded number of buckets.
 type table[ID comparable] struct {
-	buckets map[ID]tat
+	buckets map[ID]*tat
 	max     int
 }
 
@@ -94,7 +94,7 @@ func New(c Config) *Limiter {
 }
 
 func newTable[ID comparable](most int) table[ID] {
-	return table[ID]{buckets: make(map[ID]tat), max: max(3, most)}
+	return table[ID]{buckets: make(map[ID]*tat), max: max(3, most)}
 }
 
 // states are the buckets that a request takes tokens from.
@@ -103,32 +103,37 @@ type states struct{ key, address, site tat }
 // Allow takes one token from each bucket, or none from any. The address comes first, so that a client that is
 // over its quota cannot empty the bucket that all shoppers of the storefront share.
 func (l *Limiter) Allow(s Subject) Verdict {
-	return l.with(s, func(b *states, now tat) Verdict {
-		next := *b
-		for _, step := range []struct {
-			quota Quota
-			state *tat
-		}{{l.perAddress, &next.address}, {l.siteOf(s), &next.site}, {l.perKey, &next.key}} {
-			after, wait, ok := step.quota.admit(*step.state, now, 1)
-			if !ok {
-				return Verdict{RetryAfter: wait}
-			}
-			*step.state = after
+	b := l.lock(s)
+	defer b.shard.mu.Unlock()
+	var wait time.Duration
+	next, allowed := b.states, true
+	for _, step := range [...]struct {
+		quota Quota
+		state *tat
+	}{{l.perAddress, &next.address}, {l.siteOf(s), &next.site}, {l.perKey, &next.key}} {
+		if *step.state, wait, allowed = step.quota.admit(*step.state, b.now, 1); !allowed {
+			break
 		}
-		*b = next
-		return Verdict{Allowed: true}
-	})
+	}
+	if allowed {
+		b.states = next
+	}
+	v := l.keep(&b)
+	v.Allowed, v.RetryAfter = allowed, wait
+	return v
 }
 
 // Charge takes n tokens from each bucket, and may leave them below zero. With 0 it only reads what they hold.
 func (l *Limiter) Charge(s Subject, n int) Verdict {
-	return l.with(s, func(b *states, now tat) Verdict {
-		if n > 0 {
-			b.key, b.address = l.perKey.charge(b.key, now, n), l.perAddress.charge(b.address, now, n)
-			b.site = l.siteOf(s).charge(b.site, now, n)
-		}
-		return Verdict{Allowed: true}
-	})
+	b := l.lock(s)
+	defer b.shard.mu.Unlock()
+	if n > 0 {
+		b.key, b.address = l.perKey.charge(b.key, b.now, n), l.perAddress.charge(b.address, b.now, n)
+		b.site = l.siteOf(s).charge(b.site, b.now, n)
+	}
+	v := l.keep(&b)
+	v.Allowed = true
+	return v
 }
 
 // siteOf is the quota of the subject's /48; an IPv4 address has none.
@@ -139,26 +144,48 @@ func (l *Limiter) siteOf(s Subject) Quota {
 	return Quota{}
 }
 
-// with runs f over the buckets under their lock; all are in one shard.
-func (l *Limiter) with(s Subject, f func(b *states, now tat) Verdict) Verdict {
-	addressID, siteID := clientID{s.Key, Network(s.Address)}, clientID{s.Key, site(s.Address)}
-	sh := l.shard(s, siteID)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
+// locked is the buckets of a subject under their lock; all are in one shard.
+type locked struct {
+	shard *shard
+	now   tat
+	states
+
+	keyID             ident.KeyID
+	addressID, siteID clientID
+	wide              bool // the site has a bucket of its own
+	inKeys            *tat // where the tables hold the states; nil: not at all
+	inAddresses       *tat
+	inSites           *tat
+}
+
+// lock locks the subject's buckets. The caller unlocks the shard.
+func (l *Limiter) lock(s Subject) (b locked) {
+	b.keyID = s.Key
+	b.addressID, b.siteID = clientID{s.Key, Network(s.Address)}, clientID{s.Key, site(s.Address)}
+	b.wide = b.siteID.network != b.addressID.network
+	b.shard = l.shard(s, b.siteID)
+	b.shard.mu.Lock()
 	// read under the lock: with an earlier time, tokens that others took look like a debt
-	now := tat(l.now().UnixNano())
-	b := states{key: sh.keys.buckets[s.Key], address: sh.clients.buckets[addressID]}
-	wide := siteID != addressID
-	if wide {
-		b.site = sh.clients.buckets[siteID]
+	b.now = tat(l.now().UnixNano())
+	b.inKeys, b.key = b.shard.keys.get(s.Key)
+	b.inAddresses, b.address = b.shard.clients.get(b.addressID)
+	if b.wide {
+		b.inSites, b.site = b.shard.clients.get(b.siteID)
 	}
-	v := f(&b, now)
-	sh.keys.put(s.Key, b.key, now)
-	sh.clients.put(addressID, b.address, now)
-	v.Key, v.Address = l.perKey.level(b.key, now), l.perAddress.level(b.address, now)
-	if wide {
-		sh.clients.put(siteID, b.site, now)
-		v.Address = tighter(v.Address, l.perSite.level(b.site, now))
+	return b
+}
+
+// keep writes the states back and returns what the buckets hold.
+func (l *Limiter) keep(b *locked) (v Verdict) {
+	b.shard.keys.put(b.keyID, b.inKeys, b.key, b.now)
+	b.shard.clients.put(b.addressID, b.inAddresses, b.address, b.now)
+	v.Key, v.Address = l.perKey.level(b.key, b.now), l.perAddress.level(b.address, b.now)
+	if b.wide {
+		if b.inAddresses == nil { // the new bucket may have taken the place of the site's
+			b.inSites, _ = b.shard.clients.get(b.siteID)
+		}
+		b.shard.clients.put(b.siteID, b.inSites, b.site, b.now)
+		v.Address = tighter(v.Address, l.perSite.level(b.site, b.now))
 	}
 	return v
 }
@@ -179,16 +206,29 @@ func (l *Limiter) shard(s Subject, site clientID) *shard {
 	return &l.shards[maphash.String(l.seed, string(s.Key))%shardCount]
 }
 
-// put keeps a bucket's state; a full bucket needs none.
-func (t *table[ID]) put(id ID, state, now tat) {
-	if state <= now {
+// get returns the state of a bucket and where it stands; nil and full when the table does not hold it.
+func (t *table[ID]) get(id ID) (in *tat, state tat) {
+	if in = t.buckets[id]; in != nil {
+		state = *in
+	}
+	return in, state
+}
+
+// put keeps a bucket's state, which stood there before; a full bucket needs none.
+func (t *table[ID]) put(id ID, in *tat, state, now tat) {
+	switch {
+	case state <= now && in != nil:
 		delete(t.buckets, id)
-		return
+	case state <= now:
+	case in != nil:
+		*in = state
+	default:
+		if len(t.buckets) >= t.max {
+			t.evict(now)
+		}
+		kept := state // so that only a bucket that stays takes memory
+		t.buckets[id] = &kept
 	}
-	if _, known := t.buckets[id]; !known && len(t.buckets) >= t.max {
-		t.evict(now)
-	}
-	t.buckets[id] = state
 }
 
 // evict drops the full buckets of a sample, or else its fullest one, so that at most the smallest debt is
@@ -197,10 +237,10 @@ func (t *table[ID]) evict(now tat) {
 	var fullest ID
 	least, seen := tat(0), 0
 	for id, state := range t.buckets {
-		if state <= now {
+		if *state <= now {
 			delete(t.buckets, id)
-		} else if least == 0 || state < least {
-			fullest, least = id, state
+		} else if least == 0 || *state < least {
+			fullest, least = id, *state
 		}
 		if seen++; seen == evictionSample {
 			break
