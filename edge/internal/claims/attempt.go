@@ -10,24 +10,23 @@ import (
 // holder is the value of a claim: an attempt, and the priority of its request. A priority has 32 bits, as a
 // value of 45 characters or more would cost Redis a second allocation.
 type holder struct {
+	text     string // the value
 	attempt  string
 	priority uint32
 }
-
-func (h holder) String() string { return h.attempt + ":" + strconv.FormatUint(uint64(h.priority), 10) }
 
 // parseHolder reads a claim's value. Anything else is taken for an attempt without a status, so that the
 // claim can be taken over after TakeoverAfter.
 func parseHolder(s string) holder {
 	i := strings.LastIndexByte(s, ':')
 	if i < 0 {
-		return holder{attempt: s}
+		return holder{text: s, attempt: s}
 	}
 	priority, err := strconv.ParseUint(s[i+1:], 10, 32)
 	if err != nil {
-		return holder{attempt: s}
+		return holder{text: s, attempt: s}
 	}
-	return holder{attempt: s[:i], priority: uint32(priority)}
+	return holder{text: s, attempt: s[:i], priority: uint32(priority)}
 }
 
 // outranks reports whether h may keep its claims while other has to release its own. It is a total order.
@@ -62,12 +61,13 @@ type Attempt struct {
 	scratchKeys     []Key
 	scratchIndexes  []int
 	scratchPrevious []string
+	scratchAttempt  [1]string
+	scratchStatus   [1]Status
 }
 
 // heldClaim is a claim that another attempt holds.
 type heldClaim struct {
 	holder
-	value   string // the claim's value, for the compare-and-swap
 	key     Key
 	index   int // of the key
 	status  Status
@@ -83,8 +83,8 @@ func (a *Attempt) Reset() {
 }
 
 // restart begins another attempt, which holds nothing. What is recorded stays recorded.
-func (a *Attempt) restart(id string) {
-	a.attempt = id
+func (a *Attempt) restart(h holder) {
+	a.holder = h
 	for i, state := range a.states {
 		if state == Held {
 			a.states[i] = Pending

@@ -58,12 +58,17 @@ func New(cfg Config) *Claimer {
 // Close writes, until ctx ends, the statuses that are still to be written.
 func (c *Claimer) Close(ctx context.Context) { c.resolver.close(ctx) }
 
-// newID returns the id of an attempt: a random prefix of the process, and a counter.
-func (c *Claimer) newID() string { return c.prefix + strconv.FormatUint(c.counter.Add(1), 36) }
+// newHolder returns a new attempt of that priority. Its id is a random prefix of the process, and a counter.
+func (c *Claimer) newHolder(priority uint32) holder {
+	var buf [64]byte
+	id := strconv.AppendUint(append(buf[:0], c.prefix...), c.counter.Add(1), 36)
+	text := string(strconv.AppendUint(append(id, ':'), uint64(priority), 10))
+	return holder{text: text, attempt: text[:len(id)], priority: priority}
+}
 
 // Start begins the attempt a for the keys.
 func (c *Claimer) Start(a *Attempt, keys []Key) {
-	a.holder = holder{attempt: c.newID(), priority: uint32(c.cfg.Random())}
+	a.holder = c.newHolder(uint32(c.cfg.Random()))
 	a.keys, a.started = keys, time.Now()
 	a.states = append(a.states[:0], make([]KeyState, len(keys))...)
 }
@@ -118,7 +123,7 @@ func (c *Claimer) pause() time.Duration {
 func (c *Claimer) yield(ctx context.Context, a *Attempt) error {
 	err := c.store.Resolve(ctx, []string{a.attempt}, Released, make([]Status, 1))
 	if err == nil {
-		a.restart(c.newID())
+		a.restart(c.newHolder(a.priority))
 	}
 	return err
 }
@@ -131,7 +136,7 @@ func (c *Claimer) claimPending(ctx context.Context, a *Attempt) error {
 		return nil
 	}
 	a.scratchPrevious = append(a.scratchPrevious[:0], make([]string, len(keys))...)
-	memory, err := c.store.Claim(ctx, keys, a.String(), a.scratchPrevious)
+	memory, err := c.store.Claim(ctx, keys, a.text, a.scratchPrevious)
 	if err != nil {
 		return err
 	}
@@ -141,7 +146,7 @@ func (c *Claimer) claimPending(ctx context.Context, a *Attempt) error {
 		if h := parseHolder(value); value == "" || h.attempt == a.attempt {
 			a.states[indexes[i]] = Held
 		} else {
-			a.others = append(a.others, heldClaim{holder: h, value: value, key: keys[i], index: indexes[i]})
+			a.others = append(a.others, heldClaim{holder: h, key: keys[i], index: indexes[i]})
 		}
 	}
 	return nil
@@ -211,14 +216,14 @@ func (c *Claimer) takeOver(ctx context.Context, a *Attempt) error {
 	var indexes []int
 	for i := range a.others {
 		if o := &a.others[i]; o.status == Released || o.status == Lost {
-			keys, from, indexes = append(keys, o.key), append(from, o.value), append(indexes, o.index)
+			keys, from, indexes = append(keys, o.key), append(from, o.text), append(indexes, o.index)
 		}
 	}
 	if len(keys) == 0 {
 		return nil
 	}
 	swapped := make([]bool, len(keys))
-	if err := c.store.CompareAndSwap(ctx, keys, from, a.String(), swapped); err != nil {
+	if err := c.store.CompareAndSwap(ctx, keys, from, a.text, swapped); err != nil {
 		return err
 	}
 	for i, ok := range swapped {
@@ -266,9 +271,9 @@ func (c *Claimer) Release(ctx context.Context, a *Attempt) {
 func (c *Claimer) ReleaseLater(a *Attempt) { c.resolver.enqueue(a.attempt, Released) }
 
 func (c *Claimer) resolve(ctx context.Context, a *Attempt, status Status) (Status, error) {
-	ctx, end := deadline.WithTimeout(context.WithoutCancel(ctx), resolveTimeout)
-	defer end()
-	var previous [1]Status
-	err := c.store.Resolve(ctx, []string{a.attempt}, status, previous[:])
-	return previous[0], err
+	own := deadline.New(context.WithoutCancel(ctx), time.Now().Add(resolveTimeout))
+	defer own.End()
+	a.scratchAttempt[0] = a.attempt
+	err := c.store.Resolve(own, a.scratchAttempt[:], status, a.scratchStatus[:])
+	return a.scratchStatus[0], err
 }

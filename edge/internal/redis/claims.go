@@ -28,6 +28,12 @@ type Claims struct {
 	prefix  string
 	shards  int
 	epoch   []string // the name of a single server's
+
+	// parts of commands in wire format
+	heads          [][]byte // of setting a claim, up to its digest, by shard
+	claimOptions   []byte   // behind its holder
+	attemptOptions []byte   // of setting an attempt's status, behind the status
+	readEpoch      []byte   // of a single server
 }
 
 // clusterShards is the number of hash tags: enough to spread over the masters, and few epochs to read.
@@ -42,28 +48,48 @@ func NewClaims(batcher *redisbatch.Batcher, prefix string, clustered bool) *Clai
 	if clustered {
 		c.shards = clusterShards
 	}
+	for shard := range c.shards {
+		c.heads = append(c.heads, c.claimHead(shard))
+	}
+	c.claimOptions = redisbatch.AppendWords(nil, "px", milliseconds(claims.ClaimTTL), "nx", "get")
+	c.readEpoch = redisbatch.AppendWords(redisbatch.AppendHeader(nil, 2), "pttl", c.epoch[0])
+	c.attemptOptions = redisbatch.AppendWords(nil, "px", milliseconds(claims.AttemptTTL), "nx", "get")
 	return c
+}
+
+// claimHead begins the command that sets a claim; the digest follows, "\r\n", the holder and the options.
+func (c *Claims) claimHead(shard int) []byte {
+	name := c.appendTag([]byte(c.prefix+"claim:"), shard)
+	head := redisbatch.AppendWords(redisbatch.AppendHeader(nil, 7), "set")
+	head = redisbatch.AppendLength(head, len(name)+base64.RawURLEncoding.EncodedLen(len(claims.Key{})))
+	return append(head, name...)
 }
 
 // milliseconds returns a TTL as Redis' option PX takes it.
 func milliseconds(ttl time.Duration) string { return strconv.FormatInt(ttl.Milliseconds(), 10) }
 
 // Claim implements claims.Store. It reads the epochs behind the claims, in the same round trip: a server that
-// has an old epoch after the claims were set had lost nothing when they were set.
+// has an old epoch after the claims were set had lost nothing when they were set. So all requests of a round
+// trip may share the answer of a single server.
 func (c *Claims) Claim(
 	ctx context.Context, keys []claims.Key, holder string, previous []string,
 ) (claims.Memory, error) {
 	b := c.batcher.Get()
 	defer c.batcher.Put(b)
-	var buf [128]byte
-	options := redisbatch.AppendWords(buf[:0], holder, "px", milliseconds(claims.ClaimTTL), "nx", "get")
-	for i := range keys {
-		b.Begin(7)
-		b.Word("set")
-		c.addClaimName(b, &keys[i])
-		b.Encoded(options)
+	b.Encode(len(keys), func(dst []byte) []byte {
+		for i := range keys {
+			dst = append(dst, c.heads[c.shard(keys[i])]...)
+			dst = append(base64.RawURLEncoding.AppendEncode(dst, keys[i][:]), "\r\n"...)
+			dst = append(redisbatch.AppendWords(dst, holder), c.claimOptions...)
+		}
+		return dst
+	})
+	var epochs []string
+	if c.shards == 1 {
+		b.Share(c.readEpoch)
+	} else {
+		epochs = c.epochNames(keys)
 	}
-	epochs := c.epochNames(keys)
 	for _, name := range epochs {
 		b.Add("pttl", name)
 	}
@@ -74,6 +100,9 @@ func (c *Claims) Claim(
 		previous[i] = string(b.Text(i)) // "" when the reply is nil: the claim was free
 	}
 	memory := claims.Known
+	if c.shards == 1 {
+		memory = memorySince(b.Shared())
+	}
 	for i := range epochs {
 		memory = max(memory, memorySince(b.Number(len(keys)+i)))
 	}
@@ -87,12 +116,10 @@ func (c *Claims) Inspect(
 	b := c.batcher.Get()
 	defer c.batcher.Put(b)
 	for _, attempt := range attempts {
-		b.Add("get", c.attemptName(attempt))
+		b.Add("get", c.prefix+attemptName+attempt)
 	}
 	for i := range keys {
-		b.Begin(2)
-		b.Word("pttl")
-		c.addClaimName(b, &keys[i])
+		b.Add("pttl", c.claimName(&keys[i]))
 	}
 	if err := c.batcher.Do(ctx, b); err != nil {
 		return err
@@ -136,14 +163,8 @@ func (c *Claims) CompareAndSwap(
 	b := c.batcher.Get()
 	defer c.batcher.Put(b)
 	for i := range keys {
-		b.Begin(7)
-		b.Word("eval")
-		b.Word(swapScript)
-		b.Word("1")
-		c.addClaimName(b, &keys[i])
-		b.Word(from[i])
-		b.Word(holder)
-		b.Word(milliseconds(claims.ClaimTTL))
+		b.Add("eval", swapScript, "1", c.claimName(&keys[i]), from[i], holder,
+			milliseconds(claims.ClaimTTL))
 	}
 	if err := c.batcher.Do(ctx, b); err != nil {
 		return err
@@ -160,10 +181,14 @@ func (c *Claims) Resolve(
 ) error {
 	b := c.batcher.Get()
 	defer c.batcher.Put(b)
-	for _, attempt := range attempts {
-		b.Add("set", c.attemptName(attempt), string(status), "px", milliseconds(claims.AttemptTTL), "nx",
-			"get")
-	}
+	b.Encode(len(attempts), func(dst []byte) []byte {
+		for _, attempt := range attempts {
+			dst = redisbatch.AppendWords(redisbatch.AppendHeader(dst, 7), "set")
+			dst = redisbatch.AppendJoined(dst, c.prefix, attemptName, attempt)
+			dst = append(redisbatch.AppendWords(dst, string(status)), c.attemptOptions...)
+		}
+		return dst
+	})
 	if err := c.batcher.Do(ctx, b); err != nil {
 		return err
 	}
@@ -173,16 +198,10 @@ func (c *Claims) Resolve(
 	return nil
 }
 
-func (c *Claims) attemptName(attempt string) string { return c.prefix + "attempt:" + attempt }
+// attemptName is what the name of an attempt's status begins with, behind the prefix.
+const attemptName = "attempt:"
 
-// addClaimName appends the word that names the claim.
-func (c *Claims) addClaimName(b *redisbatch.Batch, key *claims.Key) {
-	var buf [128]byte
-	b.Bytes(c.appendClaimName(buf[:0], key))
-}
-
-func (c *Claims) appendClaimName(dst []byte, key *claims.Key) []byte {
-	dst = append(append(dst, c.prefix...), "claim:"...)
-	dst = c.appendTag(dst, c.shard(*key))
-	return base64.RawURLEncoding.AppendEncode(dst, key[:])
+func (c *Claims) claimName(key *claims.Key) string {
+	name := c.appendTag([]byte(c.prefix+"claim:"), c.shard(*key))
+	return string(base64.RawURLEncoding.AppendEncode(name, key[:]))
 }

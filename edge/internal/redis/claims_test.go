@@ -49,7 +49,7 @@ func older(t *testing.T, client goredis.UniversalClient, key string, by time.Dur
 	}
 }
 
-func claimName(c *Claims, key claims.Key) string { return string(c.appendClaimName(nil, &key)) }
+func claimName(c *Claims, key claims.Key) string { return c.claimName(&key) }
 
 // subject is the real implementation on that client.
 func subject(t testing.TB, client goredis.UniversalClient, prefix string, clustered bool) claimstest.Subject {

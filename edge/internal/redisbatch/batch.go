@@ -11,6 +11,8 @@ type Batch struct {
 	commands int
 	replies  []reply // one for each command once they are executed
 	texts    []byte  // of the replies
+	shared   []byte  // a command in wire format, not in wire; nil: none
+	number   reply   // to it
 	err      error
 	turn     chan bool // true: lead the next round trip; false: the commands are executed
 }
@@ -22,26 +24,24 @@ type reply struct {
 	start, end int // of the text within the batch's texts
 }
 
-// Begin begins a command of n words, which the caller appends.
-func (b *Batch) Begin(n int) {
-	b.wire = appendHeader(b.wire, n)
-	b.commands++
+// Encode appends n commands in wire format, which f appends.
+func (b *Batch) Encode(n int, f func(dst []byte) []byte) {
+	b.wire = f(b.wire)
+	b.commands += n
 }
-
-// Word appends a word of a command.
-func (b *Batch) Word(word string) { b.wire = appendWord(b.wire, word) }
-
-// Bytes appends a word of a command.
-func (b *Batch) Bytes(word []byte) { b.wire = appendWord(b.wire, word) }
-
-// Encoded appends words that AppendWords encoded.
-func (b *Batch) Encoded(words []byte) { b.wire = append(b.wire, words...) }
 
 // Add appends a whole command.
 func (b *Batch) Add(words ...string) {
-	b.Begin(len(words))
-	b.wire = AppendWords(b.wire, words...)
+	b.wire = AppendWords(AppendHeader(b.wire, len(words)), words...)
+	b.commands++
 }
+
+// Share adds a command, in wire format, that reads a number. It is sent behind the commands of all batches of
+// the round trip, once for those that share it.
+func (b *Batch) Share(command []byte) { b.shared = command }
+
+// Shared returns the number that the shared command read.
+func (b *Batch) Shared() int64 { return b.number.number }
 
 // Text returns the text of the i-th reply; empty when it is nil. It is valid until the batch is put back.
 func (b *Batch) Text(i int) []byte { return b.texts[b.replies[i].start:b.replies[i].end] }
@@ -54,7 +54,15 @@ func (b *Batch) Number(i int) int64 { return b.replies[i].number }
 
 // resetReplies drops the replies, before the commands are sent, for the first or the second time.
 func (b *Batch) resetReplies() {
-	b.replies, b.texts, b.err = b.replies[:0], b.texts[:0], nil
+	b.replies, b.texts, b.number, b.err = b.replies[:0], b.texts[:0], reply{}, nil
+}
+
+// addShared adds the reply to the shared command.
+func (b *Batch) addShared(r reply, text []byte) {
+	b.number = r
+	if r.kind == errorReply && b.err == nil {
+		b.err = fmt.Errorf("redis: %s", text)
+	}
 }
 
 // addReply adds the next reply, whose text is in texts already.
@@ -83,7 +91,7 @@ const maxIdleBuffer = 64 << 10
 
 func (b *Batch) reset() {
 	b.resetReplies()
-	b.wire, b.commands = b.wire[:0], 0
+	b.wire, b.commands, b.shared = b.wire[:0], 0, nil
 	if cap(b.texts) > maxIdleBuffer {
 		b.texts = nil
 	}

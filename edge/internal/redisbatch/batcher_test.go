@@ -279,3 +279,45 @@ func TestBreaker(t *testing.T) {
 		expect(errNotSent)
 	})
 }
+
+// TestSharedCommand: batches of one round trip that share a command have it executed once, behind their own
+// commands. To a cluster each sends it for itself.
+func TestSharedCommand(t *testing.T) {
+	t.Parallel()
+	client, prefix := open(t)
+	pool := &connPool{opts: client.(*goredis.Client).Options()}
+	t.Cleanup(pool.close)
+	for name, c := range map[string]struct {
+		transport transport
+		want      [3]int64
+	}{"single": {pool, [...]int64{2, 2, 1}}, "cluster": {&cluster{client: client}, [...]int64{1, 2, 1}}} {
+		counter := prefix + name
+		shared := AppendWords(AppendHeader(nil, 2), "incr", counter)
+		var batches []*Batch
+		for range 3 {
+			b := &Batch{}
+			b.Add("get", counter)
+			batches = append(batches, b)
+		}
+		batches[0].Share(shared)
+		batches[1].Share(shared)
+		batches[2].Share(AppendWords(AppendHeader(nil, 2), "incr", counter+"-other"))
+		if name == "single" {
+			batches[1].Add("incr", counter) // before the shared command, although it comes later
+		}
+		if err := c.transport.execute(time.Now().Add(testTimeout), batches); err != nil {
+			t.Fatal(name, err)
+		}
+		for i, b := range batches {
+			if b.err != nil || b.Shared() != c.want[i] || len(b.replies) != b.commands {
+				t.Errorf("%s: batch %d: %v, %d, %+v", name, i, b.err, b.Shared(), b.replies)
+			}
+		}
+		failed := &Batch{}
+		failed.Share(AppendWords(AppendHeader(nil, 2), "incr"))
+		if err := c.transport.execute(time.Now().Add(testTimeout), []*Batch{failed}); err != nil ||
+			failed.err == nil {
+			t.Errorf("%s: %v, %v", name, err, failed.err)
+		}
+	}
+}

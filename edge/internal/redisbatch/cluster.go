@@ -20,10 +20,12 @@ func (c *cluster) execute(deadline time.Time, batches []*Batch) error {
 	var cmds []*goredis.Cmd
 	for _, b := range batches {
 		b.resetReplies()
-		for rest := b.wire; len(rest) > 0; {
-			var words []any
-			words, rest = splitCommand(rest)
-			cmds = append(cmds, pipe.Do(ctx, words...))
+		for _, rest := range [...][]byte{b.wire, b.shared} { // it may be on another server than its neighbours'
+			for len(rest) > 0 {
+				var words []any
+				words, rest = splitCommand(rest)
+				cmds = append(cmds, pipe.Do(ctx, words...))
+			}
 		}
 	}
 	_, err := pipe.Exec(ctx)
@@ -38,6 +40,14 @@ func (c *cluster) execute(deadline time.Time, batches []*Batch) error {
 			}
 			cmds = cmds[1:]
 		}
+		if b.shared == nil {
+			continue
+		}
+		if err := b.addResult(cmds[0].Result()); err != nil {
+			return err
+		}
+		last := len(b.replies) - 1
+		b.replies, b.number, cmds = b.replies[:last], b.replies[last], cmds[1:]
 	}
 	return nil
 }

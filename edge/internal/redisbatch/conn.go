@@ -16,13 +16,15 @@ type conn struct {
 	net.Conn
 	in         *bufio.Reader
 	out        []byte
+	text       []byte   // of the last replies
+	shared     [][]byte // the commands that batches of this round trip share
 	roundTrips uint64
 	broken     bool // the server is a replica, is loading, or wants a password: close after this round trip
 }
 
-// roundTrip sends the commands of the batches and reads their replies. Behind them it sends an ECHO of the
-// number of the round trip, the sync token: when that does not come back as the last reply, the replies are
-// not those to the commands.
+// roundTrip sends the commands of the batches, behind them those that they share, and reads the replies. Last
+// it sends an ECHO of the number of the round trip, the sync token: when that does not come back as the last
+// reply, the replies are not those to the commands.
 func (c *conn) roundTrip(deadline time.Time, batches []*Batch) error {
 	if err := c.SetDeadline(deadline); err != nil {
 		return fmt.Errorf("redis: %w", err)
@@ -34,7 +36,10 @@ func (c *conn) roundTrip(deadline time.Time, batches []*Batch) error {
 		b.resetReplies()
 		c.out = append(c.out, b.wire...)
 	}
-	c.out = AppendWords(appendHeader(c.out, 2), "echo", token)
+	for _, command := range c.sharedBy(batches) {
+		c.out = append(c.out, command...)
+	}
+	c.out = AppendWords(AppendHeader(c.out, 2), "echo", token)
 	if _, err := c.Write(c.out); err != nil {
 		return fmt.Errorf("redis: write: %w", err)
 	}
@@ -44,13 +49,45 @@ func (c *conn) roundTrip(deadline time.Time, batches []*Batch) error {
 		}
 		c.broken = c.broken || b.err != nil && hasRoleError(b)
 	}
+	if err := c.readShared(batches); err != nil {
+		return err
+	}
 	return c.checkToken(token)
+}
+
+// sharedBy returns the distinct commands that the batches share.
+func (c *conn) sharedBy(batches []*Batch) [][]byte {
+	clear(c.shared)
+	c.shared = c.shared[:0]
+	for _, b := range batches {
+		same := func(command []byte) bool { return bytes.Equal(command, b.shared) }
+		if b.shared != nil && !slices.ContainsFunc(c.shared, same) {
+			c.shared = append(c.shared, b.shared)
+		}
+	}
+	return c.shared
+}
+
+// readShared reads the replies to the shared commands.
+func (c *conn) readShared(batches []*Batch) error {
+	for _, command := range c.shared {
+		r, text, err := readReply(c.in, c.text[:0])
+		if err != nil {
+			return err
+		}
+		c.text = text
+		for _, b := range batches {
+			if bytes.Equal(command, b.shared) {
+				b.addShared(r, text)
+			}
+		}
+	}
+	return nil
 }
 
 // checkToken checks that the last reply is the sync token.
 func (c *conn) checkToken(token string) error {
-	var buf [64]byte
-	r, text, err := readReply(c.in, buf[:0])
+	r, text, err := readReply(c.in, c.text[:0])
 	switch {
 	case err != nil:
 		return err

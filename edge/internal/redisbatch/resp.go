@@ -26,17 +26,34 @@ const maxText = 64 << 20
 // used again.
 var errProtocol = errors.New("redis: the replies are not RESP2, or not those to the commands")
 
-// appendHeader begins a command of n words.
-func appendHeader(dst []byte, n int) []byte {
+// AppendHeader begins a command of n words.
+func AppendHeader(dst []byte, n int) []byte {
 	dst = strconv.AppendInt(append(dst, '*'), int64(n), 10)
 	return append(dst, "\r\n"...)
 }
 
 // appendWord appends a word of a command.
-func appendWord[T string | []byte](dst []byte, word T) []byte {
-	dst = strconv.AppendInt(append(dst, '$'), int64(len(word)), 10)
-	dst = append(dst, "\r\n"...)
-	dst = append(dst, word...)
+func appendWord(dst []byte, word string) []byte {
+	dst = append(AppendLength(dst, len(word)), word...)
+	return append(dst, "\r\n"...)
+}
+
+// AppendLength begins a word of that length. Its bytes and "\r\n" follow.
+func AppendLength(dst []byte, length int) []byte {
+	dst = strconv.AppendInt(append(dst, '$'), int64(length), 10)
+	return append(dst, "\r\n"...)
+}
+
+// AppendJoined appends a word of a command that consists of these parts, in wire format.
+func AppendJoined(dst []byte, parts ...string) []byte {
+	length := 0
+	for _, part := range parts {
+		length += len(part)
+	}
+	dst = AppendLength(dst, length)
+	for _, part := range parts {
+		dst = append(dst, part...)
+	}
 	return append(dst, "\r\n"...)
 }
 
