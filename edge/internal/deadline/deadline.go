@@ -25,16 +25,17 @@ type Context struct {
 
 // New returns a context that ends at the deadline at the latest.
 func New(parent context.Context, at time.Time) *Context {
+	c := new(Context)
+	c.Begin(parent, at)
+	return c
+}
+
+// Begin makes a zero Context, which may be part of a greater value, one that New returns.
+func (c *Context) Begin(parent context.Context, at time.Time) {
 	if sooner, bounded := parent.Deadline(); bounded && sooner.Before(at) {
 		at = sooner
 	}
-	return &Context{parent: parent, at: at}
-}
-
-// WithTimeout is context.WithTimeout.
-func WithTimeout(parent context.Context, timeout time.Duration) (ctx *Context, end func()) {
-	c := New(parent, time.Now().Add(timeout))
-	return c, c.End
+	c.parent, c.at = parent, at
 }
 
 // Deadline implements context.Context.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"strings"
 	"unicode/utf8"
 
@@ -16,24 +17,33 @@ const (
 )
 
 // audit copies what is stored of a request with its signals. Header bytes may be anything; the copies are
-// UTF-8 without NUL, because PostgreSQL stores nothing else.
-func (rc *requestContext) audit() signal.Audit {
+// UTF-8 without NUL, because PostgreSQL stores nothing else. All of them are parts of one string, which is
+// built in buf; audit returns buf for the next request.
+func (rc *requestContext) audit(buf []byte) (signal.Audit, []byte) {
 	h := &rc.ctx.Request.Header
-	a := signal.Audit{
-		UserAgent:      auditValue(h.UserAgent(), maxAuditValue),
-		AcceptLanguage: auditValue(h.Peek(fasthttp.HeaderAcceptLanguage), maxAuditValue),
-		Origin:         auditValue(h.Peek(fasthttp.HeaderOrigin), maxAuditValue),
-		Referer:        auditValue(h.Peek(fasthttp.HeaderReferer), maxAuditReferer),
+	var ends [4]int
+	buf = buf[:0]
+	for i, value := range [...][]byte{h.UserAgent(), h.Peek(fasthttp.HeaderAcceptLanguage),
+		h.Peek(fasthttp.HeaderOrigin), h.Peek(fasthttp.HeaderReferer)} {
+		limit := maxAuditValue
+		if i == 3 {
+			limit = maxAuditReferer
+		}
+		buf = appendAuditValue(buf, value, limit)
+		ends[i] = len(buf)
 	}
 	if rc.client.IsValid() {
-		a.IP = rc.client.String()
+		buf = rc.client.AppendTo(buf)
 	}
-	a.Crawler = crawler(a.UserAgent)
-	return a
+	all := string(buf)
+	return signal.Audit{
+		UserAgent: all[:ends[0]], AcceptLanguage: all[ends[0]:ends[1]], Origin: all[ends[1]:ends[2]],
+		Referer: all[ends[2]:ends[3]], IP: all[ends[3]:], Crawler: crawler(buf[:ends[0]]),
+	}, buf
 }
 
-// auditValue copies b, cut to at most limit bytes and to whole characters.
-func auditValue(b []byte, limit int) string {
+// appendAuditValue appends b, cut to at most limit bytes and to whole characters.
+func appendAuditValue(dst, b []byte, limit int) []byte {
 	if len(b) > limit {
 		b = b[:limit]
 		for len(b) > 0 && limit-len(b) < utf8.UTFMax-1 && !endsWhole(b) {
@@ -41,7 +51,7 @@ func auditValue(b []byte, limit int) string {
 		}
 	}
 	if printable(b) {
-		return string(b)
+		return append(dst, b...)
 	}
 	s := strings.ToValidUTF8(string(b), "\ufffd")
 	s = strings.ReplaceAll(s, "\x00", "")
@@ -49,7 +59,7 @@ func auditValue(b []byte, limit int) string {
 		_, size := utf8.DecodeLastRuneInString(s)
 		s = s[:len(s)-size]
 	}
-	return s
+	return append(dst, s...)
 }
 
 // printable reports whether b is printable ASCII, as nearly every header value is.
@@ -69,12 +79,17 @@ func endsWhole(b []byte) bool {
 }
 
 // crawler reports whether a User-Agent identifies itself as a program. Its signals are recorded and marked.
-func crawler(userAgent string) bool {
-	ua := strings.ToLower(userAgent)
-	for _, word := range []string{"bot", "crawl", "spider", "slurp", "headless", "lighthouse",
-		"facebookexternalhit",
-		"preview", "monitor"} {
-		if strings.Contains(ua, word) {
+func crawler(userAgent []byte) bool {
+	var buf [maxAuditValue]byte
+	lower := buf[:copy(buf[:], userAgent)]
+	for i, c := range lower {
+		if c >= 'A' && c <= 'Z' {
+			lower[i] = c + 'a' - 'A'
+		}
+	}
+	for _, word := range [...]string{"bot", "crawl", "spider", "slurp", "headless", "lighthouse",
+		"facebookexternalhit", "preview", "monitor"} {
+		if bytes.Contains(lower, []byte(word)) {
 			return true
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // of its buffers, so it must not outlive the handler.
 type requestContext struct {
 	ctx       *fasthttp.RequestCtx
-	callCtx   *deadline.Context
+	callCtx   deadline.Context
 	began     time.Time
 	requestID string
 	trace     string // the traceparent as sent, when it is valid; that of the span when the request is traced
@@ -27,7 +27,7 @@ type requestContext struct {
 	query   []byte
 	headers headers
 	route   *Route
-	pathID  string // the identifier in the path
+	pathID  []byte // the identifier in the path
 	unread  bool   // the body was not read: it is too large, the header rules it out, or the budget is spent
 
 	client        netip.Addr
@@ -64,8 +64,10 @@ func (rc *requestContext) path() string {
 
 // newRequestID returns the X-Request-Id of the request when it is well-formed, and else a new one.
 func newRequestID(h *fasthttp.RequestHeader, now time.Time) string {
-	if id, ok := ident.RequestID(string(h.Peek("X-Request-Id"))); ok {
-		return id
+	if sent := h.Peek("X-Request-Id"); len(sent) > 0 {
+		if id, ok := ident.RequestID(string(sent)); ok {
+			return id
+		}
 	}
 	return ident.Mint("req", now)
 }

@@ -12,12 +12,43 @@ const (
 	maxAge        = "7200"
 )
 
-// setCommonHeaders sets the headers that every answer has.
-func setCommonHeaders(h *fasthttp.ResponseHeader, requestID string) {
-	h.Set(fasthttp.HeaderAccessControlAllowOrigin, allowOrigin)
-	h.Set(fasthttp.HeaderAccessControlExposeHeaders, exposeHeaders)
-	h.Set("X-Request-Id", requestID)
-	h.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")
+// responseHeaders are headers of most answers in the form that fasthttp copies without a change.
+type responseHeaders struct {
+	common      [3]headerField // of every answer
+	requestID   []byte
+	policy      headerField // of the rate limit
+	rateLimit   []byte
+	itemCaching headerField // Cache-Control of an item
+	itemVary    headerField
+}
+
+// headerField is a header with its canonical name.
+type headerField struct{ name, value []byte }
+
+func (f *headerField) set(h *fasthttp.ResponseHeader) { h.SetCanonical(f.name, f.value) }
+
+func field(name, value string) headerField { return headerField{[]byte(name), []byte(value)} }
+
+func newResponseHeaders(policy, itemCaching string) responseHeaders {
+	return responseHeaders{
+		common: [...]headerField{
+			field(fasthttp.HeaderAccessControlAllowOrigin, allowOrigin),
+			field(fasthttp.HeaderAccessControlExposeHeaders, exposeHeaders),
+			field(fasthttp.HeaderXContentTypeOptions, "nosniff"),
+		},
+		requestID: []byte("X-Request-Id"),
+		policy:    field("Ratelimit-Policy", policy), rateLimit: []byte("Ratelimit"),
+		itemCaching: field(fasthttp.HeaderCacheControl, itemCaching),
+		itemVary:    field(fasthttp.HeaderVary, fasthttp.HeaderAcceptEncoding),
+	}
+}
+
+// setCommon sets the headers that every answer has.
+func (r *responseHeaders) setCommon(h *fasthttp.ResponseHeader, requestID string) {
+	for i := range r.common {
+		r.common[i].set(h)
+	}
+	h.SetBytesK(r.requestID, requestID)
 }
 
 // preflight answers OPTIONS on any path without checking a credential or a limit.

@@ -34,10 +34,10 @@ func (s *Server) secret(header *fasthttp.RequestHeader, route *Route, query []by
 // malformed key costs no look-up, so it is neither counted nor limited.
 func (s *Server) resolve(rc *requestContext, secret []byte) (storekey.Grant, error) {
 	if !storekey.WellFormed(secret) {
-		return s.cfg.Keys.Resolve(rc.callCtx, secret)
+		return s.cfg.Keys.Resolve(&rc.callCtx, secret)
 	}
 	if wait := s.authFailures.Charge(ratelimit.Subject{Address: rc.client}, 0).Address.Wait; wait > 0 {
-		if grant, ok := s.cfg.Keys.Known(rc.callCtx, secret); ok {
+		if grant, ok := s.cfg.Keys.Known(&rc.callCtx, secret); ok {
 			return grant, nil
 		}
 		s.cfg.Metrics.authRefused.Inc()
@@ -46,7 +46,7 @@ func (s *Server) resolve(rc *requestContext, secret []byte) (storekey.Grant, err
 		f.RetryAfter = wait
 		return storekey.Grant{}, f
 	}
-	grant, err := s.cfg.Keys.Resolve(rc.callCtx, secret)
+	grant, err := s.cfg.Keys.Resolve(&rc.callCtx, secret)
 	if fault.Is(err, fault.Unauthorized) {
 		s.authFailures.Charge(ratelimit.Subject{Address: rc.client}, 1)
 	}

@@ -109,5 +109,5 @@ func (s *Server) report(rc *requestContext) {
 	if rc.cause != nil {
 		attrs = append(attrs, slog.String("error", rc.cause.Error()))
 	}
-	s.cfg.Logger.LogAttrs(rc.callCtx, level, "request", append(attrs, telemetry.NotLogged(skipped))...)
+	s.cfg.Logger.LogAttrs(&rc.callCtx, level, "request", append(attrs, telemetry.NotLogged(skipped))...)
 }

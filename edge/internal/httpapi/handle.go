@@ -8,7 +8,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"storefront.internal/edge/internal/deadline"
 	"storefront.internal/edge/internal/overload"
 	"storefront.internal/edge/internal/ratelimit"
 	"storefront.internal/shared/fault"
@@ -24,18 +23,18 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) { s.answer(ctx, false) }
 func (s *Server) answer(ctx *fasthttp.RequestCtx, unread bool) {
 	rc := &requestContext{ctx: ctx, began: s.cfg.Now(), unread: unread}
 	rc.requestID = newRequestID(&ctx.Request.Header, rc.began)
-	if sent := string(ctx.Request.Header.Peek("traceparent")); sent != "" {
-		rc.trace = tracing.Unsampled(sent)
+	if sent := ctx.Request.Header.Peek("traceparent"); len(sent) > 0 {
+		rc.trace = tracing.Unsampled(string(sent))
 	}
 	if s.cfg.Tracing != nil {
 		rc.span = s.cfg.Tracing.StartPublic(rc.trace)
 		rc.trace = rc.span.Traceparent()
 	}
-	rc.callCtx = deadline.New(s.base, rc.began.Add(callTimeout))
+	rc.callCtx.Begin(s.base, rc.began.Add(callTimeout))
 	defer rc.callCtx.End()
 	defer s.report(rc)
 	defer s.recovered(rc)
-	setCommonHeaders(&ctx.Response.Header, rc.requestID)
+	s.headers.setCommon(&ctx.Response.Header, rc.requestID)
 	if s.draining.Load() {
 		ctx.SetConnectionClose()
 	}
@@ -57,7 +56,7 @@ func (s *Server) recovered(rc *requestContext) {
 		slog.String("request_id", rc.requestID), slog.String("operation", rc.operation()),
 		slog.String("type", fmt.Sprintf("%T", p)), slog.String("stack", string(debug.Stack())))
 	rc.ctx.Response.Reset()
-	setCommonHeaders(&rc.ctx.Response.Header, rc.requestID)
+	s.headers.setCommon(&rc.ctx.Response.Header, rc.requestID)
 	rc.ctx.SetConnectionClose()
 	s.respondProblem(rc, fault.New(fault.InternalError, ""))
 }
@@ -107,7 +106,7 @@ func (s *Server) admit(rc *requestContext) error {
 	if rc.grant, err = s.resolve(rc, secret); err != nil {
 		return err
 	}
-	if ident.Valid(ident.Connection, rc.pathID) && rc.grant.ConnectionID != ident.ConnectionID(rc.pathID) {
+	if ident.ValidBytes(ident.Connection, rc.pathID) && string(rc.grant.ConnectionID) != string(rc.pathID) {
 		return fault.New(fault.ForbiddenConnection, "The storefront key does not open this connection.")
 	}
 	if !rc.grant.Allows(rc.route.Scope) {
@@ -133,8 +132,8 @@ func (s *Server) charge(rc *requestContext, n int) {
 func (s *Server) setRateLimitHeaders(rc *requestContext) {
 	if rc.limitsChecked {
 		var buf [64]byte
-		rc.ctx.Response.Header.Set("RateLimit-Policy", s.cfg.RateLimiter.Policy())
-		rc.ctx.Response.Header.SetBytesV("RateLimit", rc.limits.AppendState(buf[:0]))
+		s.headers.policy.set(&rc.ctx.Response.Header)
+		rc.ctx.Response.Header.SetCanonical(s.headers.rateLimit, rc.limits.AppendState(buf[:0]))
 	}
 }
 
@@ -178,7 +177,7 @@ func (s *Server) runLimited(rc *requestContext) error {
 	if rc.route.catalog {
 		limit = s.readLimiter
 	}
-	permit, reason, ok := limit.Acquire(rc.callCtx, len(body), func() overload.Priority {
+	permit, reason, ok := limit.Acquire(&rc.callCtx, len(body), func() overload.Priority {
 		switch {
 		case rc.route.batch:
 			priority = overload.PriorityOfBatch(body)

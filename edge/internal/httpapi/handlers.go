@@ -15,17 +15,20 @@ import (
 type signalsScratch struct {
 	results []signal.Result
 	body    []byte
+	audit   []byte
 }
 
 func (s *Server) recordSignals(rc *requestContext) error {
 	a := s.scratch.Get().(*signalsScratch)
 	defer s.scratch.Put(a)
-	results, err := s.cfg.Signals.Record(tracing.WithTraceparent(rc.callCtx, rc.trace), intake.Request{
+	var audit signal.Audit
+	audit, a.audit = rc.audit(a.audit)
+	results, err := s.cfg.Signals.Record(tracing.WithTraceparent(&rc.callCtx, rc.trace), intake.Request{
 		ConnectionID: rc.grant.ConnectionID,
 		StoreID:      rc.grant.StoreID,
 		Body:         rc.ctx.PostBody(),
 		ReceivedAt:   rc.began,
-		Audit:        rc.audit(),
+		Audit:        audit,
 		Results:      a.results[:0],
 	}, func(n int) { s.charge(rc, n-1) })
 	if err != nil {
@@ -55,7 +58,7 @@ func (s *Server) checkSignals(rc *requestContext) error {
 }
 
 func (s *Server) readItem(rc *requestContext) error {
-	doc, err := s.cfg.Items.Read(rc.callCtx, itemread.Request{
+	doc, err := s.cfg.Items.Read(&rc.callCtx, itemread.Request{
 		ConnectionID: rc.grant.ConnectionID,
 		ItemID:       ident.ItemID(rc.pathID),
 		Client:       rc.subject,
@@ -68,7 +71,7 @@ func (s *Server) readItem(rc *requestContext) error {
 }
 
 func (s *Server) recommend(rc *requestContext) error {
-	answer, err := s.cfg.Recommendations.Recommend(rc.callCtx, recommend.Request{
+	answer, err := s.cfg.Recommendations.Recommend(&rc.callCtx, recommend.Request{
 		ConnectionID: rc.grant.ConnectionID,
 		StoreID:      rc.grant.StoreID,
 		Body:         rc.ctx.PostBody(),

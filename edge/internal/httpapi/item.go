@@ -18,8 +18,8 @@ func (s *Server) respondItem(rc *requestContext, doc *itemread.Document) {
 		}
 	}
 	h := &rc.ctx.Response.Header
-	h.Set(fasthttp.HeaderCacheControl, s.itemCaching)
-	h.Set(fasthttp.HeaderVary, fasthttp.HeaderAcceptEncoding)
+	s.headers.itemCaching.set(h)
+	s.headers.itemVary.set(h)
 	if held := matchETag(rc.ctx.Request.Header.PeekAll(fasthttp.HeaderIfNoneMatch), tag, other); held != nil {
 		h.SetBytesV(fasthttp.HeaderETag, held)
 		rc.ctx.SetStatusCode(fasthttp.StatusNotModified)

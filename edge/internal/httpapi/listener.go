@@ -91,7 +91,7 @@ func (s *Server) writeProblemTo(w io.Writer, f *fault.Error, retryAfter string) 
 	status, body := s.cfg.Problems.Build(f, requestID)
 	r := fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseResponse(r)
-	setCommonHeaders(&r.Header, requestID)
+	s.headers.setCommon(&r.Header, requestID)
 	if retryAfter != "" {
 		r.Header.Set(fasthttp.HeaderRetryAfter, retryAfter)
 	}

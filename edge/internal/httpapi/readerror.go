@@ -47,7 +47,7 @@ func (s *Server) answerUnread(ctx *fasthttp.RequestCtx, err error) {
 	f, status := readProblem(err)
 	code, body := s.cfg.Problems.BuildAs(status, f, rc.requestID)
 	ctx.Response.Reset()
-	setCommonHeaders(&ctx.Response.Header, rc.requestID)
+	s.headers.setCommon(&ctx.Response.Header, rc.requestID)
 	ctx.SetConnectionClose()
 	writeProblem(&ctx.Response, code, body)
 	s.cfg.Metrics.observe("unread", code, s.cfg.Now().Sub(rc.began))

@@ -75,7 +75,7 @@ func newRouter(routes []Route) *router {
 
 // match returns the route of path and method, with the identifier in the path. Without a route, allow is the
 // methods of the path, empty for an unknown path.
-func (r *router) match(method string, path []byte) (route *Route, id string, allow []string) {
+func (r *router) match(method string, path []byte) (route *Route, id []byte, allow []string) {
 	if method == "HEAD" {
 		method = "GET"
 	}
@@ -86,14 +86,14 @@ func (r *router) match(method string, path []byte) (route *Route, id string, all
 			continue
 		}
 		if c.Method == method {
-			return &c.Route, string(found), nil
+			return &c.Route, found, nil
 		}
 		allow = append(allow, c.Method)
 		if c.Method == "GET" {
 			allow = append(allow, "HEAD")
 		}
 	}
-	return nil, "", allow
+	return nil, nil, allow
 }
 
 // match reports whether the path is the route's, and returns the bytes of its identifier, or of the name of

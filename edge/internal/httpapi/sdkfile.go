@@ -13,7 +13,7 @@ const sdkCaching = "public, max-age=31536000, immutable"
 // demand Cross-Origin-Resource-Policy of everything that they embed. The coding does not change the script,
 // so both codings have one weak entity tag.
 func (s *Server) readSDKFile(rc *requestContext) error {
-	file := s.cfg.SDK[rc.pathID]
+	file := s.cfg.SDK[string(rc.pathID)]
 	if file == nil {
 		return fault.New(fault.NotFound, "There is no such file of the browser SDK.")
 	}

@@ -101,7 +101,7 @@ type Server struct {
 	workLimiter  *overload.Limiter
 	readLimiter  *overload.Limiter // of catalog reads, so that signals do not starve them
 	authFailures *ratelimit.Limiter
-	itemCaching  string // Cache-Control of an item
+	headers      responseHeaders
 	router       *router
 	bodies       bodyBudget
 	conns        *connTable
@@ -118,7 +118,8 @@ func New(c Config) *Server {
 		cfg: c, router: newRouter(Routes()), eventLog: newEventLog(c.LogSample),
 		workLimiter: overload.New(c.WorkLimits), readLimiter: overload.New(c.ReadLimits),
 		authFailures: ratelimit.New(ratelimit.Config{PerAddress: c.AuthFailures, Now: c.Now}),
-		itemCaching:  "private, max-age=" + strconv.Itoa(int(c.ItemTTL/time.Second)),
+		headers: newResponseHeaders(c.RateLimiter.Policy(),
+			"private, max-age="+strconv.Itoa(int(c.ItemTTL/time.Second))),
 	}
 	s.bodies.max = int64(cmp.Or(c.MaxBodyBytes, 64<<20))
 	s.conns = newConnTable(cmp.Or(c.MaxConnections, 4096), c.MaxConnectionsPerAddress, c.TrustedProxies)

@@ -107,8 +107,8 @@ func (s *Service) Close(ctx context.Context) { s.claimer.Close(ctx) }
 // There is one result per position. The error is a *fault.Error: invalid_request,
 // signal_batch_limit_exceeded, or signals_unavailable.
 func (s *Service) Record(ctx context.Context, req Request, charge func(n int)) ([]signal.Result, error) {
-	ctx, end := deadline.WithTimeout(ctx, s.cfg.Deadline)
-	defer end()
+	own := deadline.New(ctx, time.Now().Add(s.cfg.Deadline))
+	defer own.End()
 	sc := s.scratch.Get().(*scratch)
 	defer func() {
 		sc.reset()
@@ -124,7 +124,7 @@ func (s *Service) Record(ctx context.Context, req Request, charge func(n int)) (
 	sc.start(&req, s.cfg.Now())
 	s.validate(sc)
 	if len(sc.valid) > 0 {
-		if bad := s.recordValid(ctx, sc); bad != nil {
+		if bad := s.recordValid(own, sc); bad != nil {
 			return nil, bad
 		}
 	}
@@ -146,8 +146,9 @@ func (s *Service) unavailable(cause string, err error) *fault.Error {
 // reset.
 type scratch struct {
 	decoder signaljson.Decoder
-	req     *Request
+	req     Request
 	now     time.Time // by the service's clock
+	rules   signalrules.Validator
 	checked [signaljson.MaxSignals]signalrules.Result
 	results []signal.Result // the caller's
 
@@ -159,9 +160,9 @@ type scratch struct {
 
 // start prepares the results, one per position.
 func (sc *scratch) start(req *Request, now time.Time) {
-	sc.req, sc.now = req, now
+	sc.req, sc.now = *req, now
 	if req.ReceivedAt.IsZero() {
-		req.ReceivedAt = now
+		sc.req.ReceivedAt = now
 	}
 	if n := sc.decoder.Count(); n <= cap(req.Results) {
 		sc.results = req.Results[:n]
@@ -174,7 +175,8 @@ func (sc *scratch) start(req *Request, now time.Time) {
 func (sc *scratch) reset() {
 	clear(sc.checked[:min(sc.decoder.Count(), signaljson.MaxSignals)])
 	sc.decoder.Reset()
-	sc.req, sc.results = nil, nil
+	sc.req, sc.results = Request{}, nil
+	sc.rules = signalrules.Validator{}
 	sc.valid, sc.keys = sc.valid[:0], sc.keys[:0]
 	sc.attempt.Reset()
 	signals := sc.record.Signals

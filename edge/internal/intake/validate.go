@@ -12,7 +12,8 @@ import (
 // batch. Of several valid elements with one id the first counts. The others are duplicates: if the batch is
 // answered at all, the first one is recorded.
 func (s *Service) validate(sc *scratch) {
-	v := s.rules.Validator(&sc.decoder, sc.req.ConnectionID)
+	sc.rules = s.rules.Validator(&sc.decoder, sc.req.ConnectionID)
+	v := &sc.rules
 	var visitors, clients int // discarded
 	for i := range sc.results {
 		r, e, out := &sc.results[i], sc.decoder.Element(i), &sc.checked[i]
