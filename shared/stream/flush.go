@@ -16,7 +16,7 @@ const (
 
 // dispatch starts flushes as far as they are due and partitions are free. The mutex is held.
 func (p *Producer) dispatch() {
-	for p.queue.Len() > 0 {
+	for p.queue.first != nil {
 		now := p.cfg.Now()
 		if !p.refreshing && now.Sub(p.parts.fetchedAt) > partitionsTTL {
 			p.refreshing = true
@@ -44,7 +44,7 @@ func (p *Producer) shouldFlush(now time.Time) bool {
 	if p.parts.inFlight == 0 || p.waiting >= p.cfg.GatherBytes {
 		return true
 	}
-	left := p.cfg.Linger - now.Sub(p.queue.Front().Value.(*queuedRecord).since)
+	left := p.cfg.Linger - now.Sub(p.queue.first.since)
 	if left <= 0 {
 		return true
 	}
@@ -71,8 +71,8 @@ func (p *Producer) drainBatch(at *reservation) []*queuedRecord {
 	}
 	var batch []*queuedRecord
 	size := batchOverhead
-	for p.queue.Len() > 0 {
-		size += p.queue.Front().Value.(*queuedRecord).size
+	for p.queue.first != nil {
+		size += p.queue.first.size
 		if len(batch) > 0 && size > limit {
 			break
 		}

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -30,10 +31,17 @@ type flushReader struct {
 	state   atomic.Uint32
 	began   atomic.Pointer[time.Time] // when the encoder had a connection; nil until then
 
-	next   int // these three belong to the encoder
+	next   int // these belong to the encoder
 	taken  int
 	record kafka.Record
+	value  recordValue
 }
+
+// recordValue is the value of a record for the encoder, which reads one after the other.
+type recordValue struct{ bytes.Reader }
+
+// Close implements kafka.Bytes.
+func (*recordValue) Close() error { return nil }
 
 // The states of a flushReader.
 const (
@@ -59,7 +67,8 @@ func (r *flushReader) ReadRecord() (*kafka.Record, error) {
 			continue
 		}
 		r.taken++
-		r.record = kafka.Record{Value: kafka.NewBytes(rec.value), Headers: r.headers}
+		r.value.Reset(rec.value)
+		r.record = kafka.Record{Value: &r.value, Headers: r.headers}
 		if rec.trace != "" {
 			r.record.Headers = append(slices.Clip(r.headers),
 				kafka.Header{Key: traceHeader, Value: []byte(rec.trace)})

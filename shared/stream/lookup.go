@@ -34,7 +34,7 @@ func (p *Producer) refreshOnce() bool {
 	case len(p.parts.list) > 0:
 		p.parts.fetchedAt = p.cfg.Now()
 	default:
-		if p.queue.Len() > 0 && p.cfg.Now().Sub(p.lookupBegan) < p.cfg.HungAfter {
+		if p.queue.first != nil && p.cfg.Now().Sub(p.lookupBegan) < p.cfg.HungAfter {
 			return false
 		}
 		p.refuseQueue(err)

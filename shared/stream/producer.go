@@ -2,7 +2,6 @@ package stream
 
 import (
 	"cmp"
-	"container/list"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -34,8 +33,11 @@ type ProducerConfig struct {
 	Group           Group  // the partitions that it prefers; all
 	ContentType     string // header content-type of each record; application/json
 	Compression     Codec  // none
-	Registerer      prometheus.Registerer
-	Now             func() time.Time
+	// LookEvery is how often a waiting caller looks whether its context has ended, without its Done, which
+	// would start a timer for each record. 0: it uses Done and returns at once.
+	LookEvery  time.Duration
+	Registerer prometheus.Registerer
+	Now        func() time.Time
 }
 
 // DefaultPendingBytes is how many bytes a producer holds that is not told otherwise.
@@ -96,14 +98,15 @@ type Producer struct {
 	giveUp    context.CancelFunc
 
 	mu          sync.Mutex
-	queue       list.List // of *queuedRecord
-	waiting     int       // bytes of the queue
-	bytes       int       // of all records that are not settled
-	limit       int       // bytes of a flush; lower than MaxBatchBytes after the broker found one too large
+	queue       recordQueue
+	waiting     int // bytes of the queue
+	bytes       int // of all records that are not settled
+	limit       int // bytes of a flush; lower than MaxBatchBytes after the broker found one too large
 	lingerTimer *time.Timer
 	lingerArmed bool
 	parts       partitions
 	resends     resends
+	looks       *ticks // nil: callers wait for their contexts
 	refreshing  bool
 	lookupBegan time.Time // the first look-up of the partitions
 	closed      bool
@@ -116,8 +119,10 @@ type queuedRecord struct {
 	trace     string        // W3C traceparent, for a header of the record; "" for none
 	size      int           // bytes that it takes in a batch, at most
 	since     time.Time     // in the queue
-	element   *list.Element // in the queue; nil when a flush has it; guarded by the producer's mutex
-	abandoned atomic.Bool   // its caller has gone while a flush had it
+	queued    bool          // not with a flush yet; this and its neighbours are guarded by the producer's mutex
+	previous  *queuedRecord // in the queue
+	next      *queuedRecord
+	abandoned atomic.Bool // its caller has gone while a flush had it
 
 	// Written before done is closed, read after.
 	outcome Outcome
@@ -143,6 +148,9 @@ func NewProducer(cfg ProducerConfig) *Producer {
 	p.attempts, p.giveUp = context.WithCancel(context.Background())
 	p.lingerTimer = time.AfterFunc(time.Hour, p.onLinger)
 	p.lingerTimer.Stop()
+	if cfg.LookEvery > 0 {
+		p.looks = &ticks{every: cfg.LookEvery}
+	}
 	return p
 }
 
@@ -168,11 +176,28 @@ func (p *Producer) produce(ctx context.Context, value []byte) (Outcome, error) {
 	if err := p.enqueue(rec); err != nil {
 		return Refused, err
 	}
+	if p.looks != nil {
+		return p.awaitLooking(ctx, rec)
+	}
 	select {
 	case <-rec.done:
 		return rec.outcome, rec.err
 	case <-ctx.Done():
 		return p.abandon(rec, context.Cause(ctx))
+	}
+}
+
+// awaitLooking waits for the answer, and looks at the context now and then.
+func (p *Producer) awaitLooking(ctx context.Context, rec *queuedRecord) (Outcome, error) {
+	for {
+		select {
+		case <-rec.done:
+			return rec.outcome, rec.err
+		case <-p.looks.next():
+			if ctx.Err() != nil {
+				return p.abandon(rec, context.Cause(ctx))
+			}
+		}
 	}
 }
 
@@ -189,7 +214,7 @@ func (p *Producer) enqueue(rec *queuedRecord) error {
 	}
 	p.account(rec.size)
 	rec.since = p.cfg.Now()
-	rec.element = p.queue.PushBack(rec)
+	p.queue.push(rec)
 	p.waiting += rec.size
 	p.dispatch()
 	return nil
@@ -204,7 +229,7 @@ func (p *Producer) abandon(rec *queuedRecord, cause error) (Outcome, error) {
 		return rec.outcome, rec.err
 	default:
 	}
-	if rec.element == nil {
+	if !rec.queued {
 		rec.abandoned.Store(true)
 		return Unknown, cause
 	}
@@ -215,14 +240,13 @@ func (p *Producer) abandon(rec *queuedRecord, cause error) (Outcome, error) {
 
 // remove takes a record out of the queue. The mutex is held.
 func (p *Producer) remove(rec *queuedRecord) {
-	p.queue.Remove(rec.element)
-	rec.element = nil
+	p.queue.remove(rec)
 	p.waiting -= rec.size
 }
 
 // pop takes the first record out of the queue. The mutex is held.
 func (p *Producer) pop() *queuedRecord {
-	rec := p.queue.Front().Value.(*queuedRecord)
+	rec := p.queue.first
 	p.remove(rec)
 	return rec
 }
@@ -272,7 +296,7 @@ func (p *Producer) Close(ctx context.Context) error {
 
 // refuseQueue settles every queued record as Refused. The mutex is held.
 func (p *Producer) refuseQueue(err error) {
-	for p.queue.Len() > 0 {
+	for p.queue.first != nil {
 		p.settle(p.pop(), Refused, err)
 	}
 }

@@ -47,9 +47,19 @@ func TestProducerUnknownWhenTheAnswerIsLost(t *testing.T) {
 
 func TestProducerStalledBrokerAndCutConnections(t *testing.T) {
 	t.Parallel()
+	for name, lookEvery := range map[string]time.Duration{"by Done": 0, "by looking": 20 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stalledBrokerAndCutConnections(t, lookEvery)
+		})
+	}
+}
+
+func stalledBrokerAndCutConnections(t *testing.T, lookEvery time.Duration) {
 	brokers, topic := testkit.Kafka(t), testkit.Topic(t, 3)
 	w := newWire(t, brokers[0])
-	p := through(t, w, ProducerConfig{Brokers: brokers, Topic: topic, AttemptTimeout: 200 * time.Millisecond})
+	p := through(t, w, ProducerConfig{Brokers: brokers, Topic: topic, LookEvery: lookEvery,
+		AttemptTimeout: 200 * time.Millisecond})
 	var mu sync.Mutex
 	outcomes := map[string]Outcome{}
 	stop := make(chan struct{})

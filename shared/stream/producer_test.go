@@ -113,7 +113,7 @@ func heldProducer(t *testing.T, cfg ProducerConfig) (*Producer, *gate) {
 	await(t, "the held flush is in flight", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return len(p.parts.list) > 0 && p.parts.list[0].flushes == 1 && p.queue.Len() == 0
+		return len(p.parts.list) > 0 && p.parts.list[0].flushes == 1 && p.queue.length == 0
 	})
 	return p, &w.requests
 }
@@ -124,7 +124,7 @@ func awaitQueued(t *testing.T, p *Producer, n int) {
 	await(t, fmt.Sprintf("%d records are queued", n), func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return p.queue.Len() >= n
+		return p.queue.length >= n
 	})
 }
 
@@ -170,14 +170,34 @@ func TestProducerKeepsOrderWithinAFlush(t *testing.T) {
 	}
 }
 
+// withoutDone is a context whose Done must not be called.
+type withoutDone struct{ context.Context }
+
+func (withoutDone) Done() <-chan struct{} { panic("Done was called") }
+
 func TestProducerNeverSendsARefusedRecord(t *testing.T) {
 	t.Parallel()
+	t.Run("by Done", func(t *testing.T) {
+		t.Parallel()
+		neverSendsARefusedRecord(t, 0)
+	})
+	t.Run("by looking", func(t *testing.T) {
+		t.Parallel()
+		neverSendsARefusedRecord(t, 10*time.Millisecond)
+	})
+}
+
+func neverSendsARefusedRecord(t *testing.T, lookEvery time.Duration) {
 	brokers, topic := testkit.Kafka(t), testkit.Topic(t, 1)
-	p, requests := heldProducer(t, ProducerConfig{Brokers: brokers, Topic: topic})
+	p, requests := heldProducer(t, ProducerConfig{Brokers: brokers, Topic: topic, LookEvery: lookEvery})
 	ctx, cancel := context.WithCancel(t.Context())
+	waiting := ctx
+	if lookEvery > 0 {
+		waiting = withoutDone{ctx}
+	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if o, err := p.Produce(ctx, []byte("given up")); o != Refused || !errors.Is(err, context.Canceled) {
+		if o, err := p.Produce(waiting, []byte("given up")); o != Refused || !errors.Is(err, context.Canceled) {
 			t.Errorf("%s %v", o, err)
 		}
 	})

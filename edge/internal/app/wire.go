@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
@@ -96,6 +97,9 @@ type parts struct {
 // batcherConns is how many connections each batcher uses, for claims and for items.
 const batcherConns = 2
 
+// lookEvery is by how much a request may wait longer for Kafka than its deadline says.
+const lookEvery = 100 * time.Millisecond
+
 // maxCatalogConns bounds the look-ups of items in PostgreSQL that are in flight.
 const maxCatalogConns = 8
 
@@ -168,5 +172,6 @@ func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Regi
 func producerConfig(cfg Config, security stream.Security, topic string,
 	r prometheus.Registerer) stream.ProducerConfig {
 	return stream.ProducerConfig{Brokers: cfg.KafkaBrokers, Security: security, Topic: topic,
-		ClientID: "storefront-edge", Compression: stream.Codec(cfg.Compression), Registerer: r}
+		ClientID: "storefront-edge", Compression: stream.Codec(cfg.Compression), Registerer: r,
+		LookEvery: lookEvery}
 }
