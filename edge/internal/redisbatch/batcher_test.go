@@ -314,7 +314,7 @@ func TestSharedCommand(t *testing.T) {
 			}
 		}
 		failed := &Batch{}
-		failed.Share(AppendWords(AppendHeader(nil, 2), "incr"))
+		failed.Share(AppendWords(AppendHeader(nil, 1), "incr"))
 		if err := c.transport.execute(time.Now().Add(testTimeout), []*Batch{failed}); err != nil ||
 			failed.err == nil {
 			t.Errorf("%s: %v, %v", name, err, failed.err)
