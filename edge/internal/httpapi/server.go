@@ -143,6 +143,7 @@ func newFastHTTP(t Timeouts, s *Server) *fasthttp.Server {
 		WriteTimeout:                 cmp.Or(t.Write, 10*time.Second),
 		IdleTimeout:                  cmp.Or(t.Idle, 60*time.Second),
 		ReadBufferSize:               readBuffer,
+		WriteBufferSize:              writeBuffer,
 		MaxRequestBodySize:           MaxBody,
 		Concurrency:                  2 * s.conns.max, // never reached: the table refuses before
 		DisablePreParseMultipartForm: true,
@@ -157,6 +158,9 @@ func newFastHTTP(t Timeouts, s *Server) *fasthttp.Server {
 
 // readBuffer also bounds the size of a request's header.
 const readBuffer = 8192
+
+// writeBuffer takes nearly every answer of an item whole, so that it is one system call.
+const writeBuffer = 8192
 
 // Serve serves the listener until Shutdown.
 func (s *Server) Serve(l net.Listener) error {
