@@ -28,9 +28,10 @@ func BenchmarkCompression(b *testing.B) {
 	}
 	for _, c := range cases {
 		rows.add("recording signals, compression %-6s %8.0f req/s  %5.2f of none  CPU a request: own %s, "+
-			"Kafka %s  p50 %s  p99 %s", c.name, median(c.rates),
+			"Kafka %s  p50 %s  p99 %s  %.0f MiB resident", c.name, median(c.rates),
 			median(c.rates)/median(cases[0].rates), short(median(c.cpus)), short(median(c.kafka)),
-			short(median(c.p50s)), short(median(c.p99s)))
+			short(median(c.p50s)), short(median(c.p99s)),
+			residentOf(b, c.Pid()))
 	}
 	b.ReportMetric(0, "ns/op")
 }

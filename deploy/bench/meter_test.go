@@ -110,7 +110,8 @@ func ancestors(pid int) map[string]bool {
 	return family
 }
 
-// profile writes a CPU profile of a service during the work to the folder BENCH_PROFILE, if that is set.
+// profile writes profiles of a service during the work to the folder BENCH_PROFILE, if that is set: its
+// processor time, and what it has allocated since its start.
 func profile(b *testing.B, n node, name string, work func()) {
 	b.Helper()
 	dir := os.Getenv("BENCH_PROFILE")
@@ -119,18 +120,21 @@ func profile(b *testing.B, n node, name string, work func()) {
 		return
 	}
 	done := make(chan error, 1)
-	go func() {
-		res, err := http.Get("http://" + n.Admin + "/debug/pprof/profile?seconds=6")
-		if err != nil {
-			done <- err
-			return
-		}
-		defer func() { _ = res.Body.Close() }()
-		text, err := io.ReadAll(res.Body)
-		done <- errors.Join(err, os.WriteFile(filepath.Join(dir, name+".pprof"), text, 0o600))
-	}()
+	go func() { done <- fetch(n, "profile?seconds=6", filepath.Join(dir, name+".pprof")) }()
 	work()
 	check(b, <-done)
+	check(b, fetch(n, "allocs", filepath.Join(dir, name+"-allocs.pprof")))
+}
+
+// fetch writes one profile of a service to a file.
+func fetch(n node, what, path string) error {
+	res, err := http.Get("http://" + n.Admin + "/debug/pprof/" + what)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	return errors.Join(err, os.WriteFile(path, text, 0o600))
 }
 
 // metric reads one sample from a service's metrics.

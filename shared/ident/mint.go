@@ -26,8 +26,8 @@ func identifier(p Prefix, raw []byte) string {
 }
 
 // UUIDv7 returns a version 7 UUID (RFC 9562): 48 bits of Unix milliseconds, the rest random. It is no secret,
-// so its bits come from math/rand/v2, which the system seeds: crypto/rand costs a system call, and each request
-// makes two.
+// so its bits come from math/rand/v2, which the system seeds: crypto/rand costs a system call, and each
+// request makes two.
 func UUIDv7(now time.Time) [16]byte {
 	var u [16]byte
 	binary.BigEndian.PutUint64(u[0:], mathrand.Uint64())

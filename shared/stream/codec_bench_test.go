@@ -75,7 +75,10 @@ func recordOfTen(seed byte) []byte {
 			OccurredAt: received.Add(time.Duration(i) * time.Second),
 			DecisionID: "dec_own8d1YWE5NzQ4ZTQtN2YzYS00ZGJkLTg5", ItemID: ident.ItemID("itm_" + id[:20]),
 			VariantID: ident.VariantID("var_" + id[20:40]), Position: number(int32(i)), Quantity: number(2),
-			Visitor: &signal.Visitor{VisitorID: ident.VisitorID(fmt.Sprintf("vis_%012d", int(seed)*104729)), SessionID: ident.SessionID(fmt.Sprintf("ses_%012d", int(seed)*15485863))},
+			Visitor: &signal.Visitor{
+				VisitorID: ident.VisitorID(fmt.Sprintf("vis_%012d", int(seed)*104729)),
+				SessionID: ident.SessionID(fmt.Sprintf("ses_%012d", int(seed)*15485863)),
+			},
 			Client: json.RawMessage(`{"page_url":"https://shop.example/products/remera-0?utm_source=mail",` +
 				`"languages":["es-AR","es","en"],"timezone":"America/Argentina/Buenos_Aires",` +
 				`"viewport":{"width":390,"height":844,"pixel_ratio":3}}`),

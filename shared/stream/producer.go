@@ -119,7 +119,7 @@ type queuedRecord struct {
 	trace     string        // W3C traceparent, for a header of the record; "" for none
 	size      int           // bytes that it takes in a batch, at most
 	since     time.Time     // in the queue
-	queued    bool          // not with a flush yet; this and its neighbours are guarded by the producer's mutex
+	queued    bool          // not with a flush yet; guarded by the producer's mutex, as its neighbours are
 	previous  *queuedRecord // in the queue
 	next      *queuedRecord
 	abandoned atomic.Bool // its caller has gone while a flush had it

@@ -197,7 +197,8 @@ func neverSendsARefusedRecord(t *testing.T, lookEvery time.Duration) {
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if o, err := p.Produce(waiting, []byte("given up")); o != Refused || !errors.Is(err, context.Canceled) {
+		o, err := p.Produce(waiting, []byte("given up"))
+		if o != Refused || !errors.Is(err, context.Canceled) {
 			t.Errorf("%s %v", o, err)
 		}
 	})

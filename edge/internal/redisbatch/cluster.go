@@ -20,7 +20,7 @@ func (c *cluster) execute(deadline time.Time, batches []*Batch) error {
 	var cmds []*goredis.Cmd
 	for _, b := range batches {
 		b.resetReplies()
-		for _, rest := range [...][]byte{b.wire, b.shared} { // it may be on another server than its neighbours'
+		for _, rest := range [...][]byte{b.wire, b.shared} {
 			for len(rest) > 0 {
 				var words []any
 				words, rest = splitCommand(rest)
