@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,13 +94,20 @@ func TestComposeServices(t *testing.T) {
 			continue
 		}
 		module := *s.Build.Args["MODULE"]
-		if _, err := os.Stat(filepath.Join(s.Build.Context, module, "main.go")); err != nil {
+		folder := module
+		if p := s.Build.Args["PACKAGE"]; p != nil {
+			folder = filepath.Join(module, *p)
+		}
+		if _, err := os.Stat(filepath.Join(s.Build.Context, folder, "main.go")); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if !s.ReadOnly || len(s.CapDrop) != 1 || s.CapDrop[0] != "ALL" || len(s.SecurityOpt) != 1 {
 			t.Errorf("%s is not restricted", name)
 		}
-		known, required := variables(t, module)
+		if prefixes[module] == "" {
+			continue // the demo engine has no reference
+		}
+		known, required := variables(t, module, prefixes[module])
 		for v := range s.Environment {
 			if strings.HasPrefix(v, prefixes[module]) != known[v] || !known[v] {
 				t.Errorf("%s: %s has no setting %s", name, module, v)
@@ -112,6 +120,10 @@ func TestComposeServices(t *testing.T) {
 		}
 	}
 	for name := range prefixes {
+		if s := p.Services[name]; s.HealthCheck == nil || !slices.Equal(s.HealthCheck.Test,
+			[]string{"CMD", "/service", "health"}) {
+			t.Errorf("%s has no health check, so up --wait does not wait for it", name)
+		}
 		if _, there := p.Services[name]; !there {
 			t.Errorf("no service %s", name)
 		}
@@ -187,15 +199,15 @@ func TestComposeKeepsClassicBuckets(t *testing.T) {
 	}
 }
 
-// variables returns the settings in a module's CONFIG.md and the required ones.
-func variables(t *testing.T, module string) (known map[string]bool, required []string) {
+// variables returns the settings with a prefix in a module's CONFIG.md, and the required ones.
+func variables(t *testing.T, module, prefix string) (known map[string]bool, required []string) {
 	t.Helper()
 	text, err := os.ReadFile("../../" + module + "/CONFIG.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	known = map[string]bool{}
-	rows := regexp.MustCompile("(?m)^\\| `([A-Z_]+)` \\|[^|]*\\|[^|]*\\| (yes|no) \\|")
+	rows := regexp.MustCompile("(?m)^\\| `(" + prefix + "[A-Z_]+)` \\|[^|]*\\|[^|]*\\| (yes|no) \\|")
 	for _, row := range rows.FindAllStringSubmatch(string(text), -1) {
 		known[row[1]] = true
 		if row[2] == "yes" {

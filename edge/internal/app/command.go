@@ -15,6 +15,7 @@ import (
 )
 
 const usage = `edge [serve]           serve the public surface (default)
+edge health            exit 0 when the service of this container is ready
 edge reference config  print the table of CONFIG.md
 edge reference metrics print the table of METRICS.md
 `
@@ -31,6 +32,7 @@ func Main(ctx context.Context, args, environ []string, out, errs io.Writer) int 
 	commands := map[string]func() error{
 		"":                  func() error { return serve(ctx, environ, out) },
 		"serve":             func() error { return serve(ctx, environ, out) },
+		"health":            func() error { return telemetry.Healthy(ctx, Prefix, environ) },
 		"reference config":  func() error { return emit(out, ConfigReference()) },
 		"reference metrics": func() error { return emit(out, MetricsReference()) },
 	}

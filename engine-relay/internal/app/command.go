@@ -12,6 +12,7 @@ import (
 )
 
 const usage = `engine-relay [serve]           store signals and deliver them to the engine (default)
+engine-relay health            exit 0 when the service of this container is ready
 engine-relay reference config  print the table of CONFIG.md
 engine-relay reference metrics print the table of METRICS.md
 `
@@ -28,6 +29,7 @@ func Main(ctx context.Context, args, environ []string, out, errs io.Writer) int 
 	commands := map[string]func() error{
 		"":                  func() error { return serve(ctx, environ, out) },
 		"serve":             func() error { return serve(ctx, environ, out) },
+		"health":            func() error { return telemetry.Healthy(ctx, Prefix, environ) },
 		"reference config":  func() error { return emit(out, ConfigReference()) },
 		"reference metrics": func() error { return emit(out, MetricsReference()) },
 	}
