@@ -225,3 +225,19 @@ func TestAlerts(t *testing.T) {
 		t.Errorf("the test passes although the alert does not fire: %v\n%s", err, out)
 	}
 }
+
+// TestPanelsSayWhatTheyShow checks that each panel has a description.
+func TestPanelsSayWhatTheyShow(t *testing.T) {
+	t.Parallel()
+	boards, err := live.Dashboards(root)
+	if err != nil || len(boards) == 0 {
+		t.Fatal(len(boards), err)
+	}
+	for _, d := range boards {
+		for _, p := range d.Panels {
+			if len(p.Targets) > 0 && p.Description == "" {
+				t.Errorf("%s: %s has no description", d.File, p.Title)
+			}
+		}
+	}
+}
