@@ -70,8 +70,13 @@ func (c *connection) newSignal(random *rand.Rand, age time.Duration) recording.S
 	return s
 }
 
+// readOften is the number of connections whose items the steady calls read: so few that all of their items
+// are in Redis again soon after it lost everything, since only what was read since then can be read while
+// PostgreSQL is down.
+const readOften = 6
+
 func (l *Load) steadyItem(ctx context.Context, client recording.Client, n int, random *rand.Rand) {
-	c := l.connections[n%len(l.connections)]
+	c := l.connections[n%min(readOften, len(l.connections))]
 	if item, ok := c.item(random); ok {
 		client.GetItem(ctx, l.Edges[random.IntN(len(l.Edges))], c.id, c.currentKey(), item)
 	}
