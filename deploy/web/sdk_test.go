@@ -90,7 +90,7 @@ func plantedBugs() []planted {
 		{"id minted per attempt", `batch.map((e) => e.json_) + ']}'`,
 			`batch.map((e) => e.json_.replace(e.id_, random('sig_'))) + ']}'`,
 			"a resend has the same ids and bytes"},
-		{"removed on send", `      flying.add(name_);`, `      flying.add(name_), local.remove_(name_);`,
+		{"removed on send", `      flying.add(name_);`, `      flying.add(name_), remove(name_);`,
 			"a signal stays until an answer names it"},
 		{"wrong position trusted", `results[i]!.signal_id !== e.id_ || `, ``,
 			"a 202 whose results are in another order removes nothing"},
@@ -103,7 +103,8 @@ func plantedBugs() []planted {
 		{"one list for all tabs", `const name = tab + '.' + signal_id;`,
 			`const name = 't.' + (attempts['n'] = (attempts['n'] ?? 0) + 1);`,
 			"two tabs lose nothing of each other"},
-		{"unload by a JSON beacon", `const leave = () => pause() || send(entries(), true);`,
+		{"unload by a JSON beacon",
+			`const leave = () => pause() || send(entries().filter((e) => !e.name_.indexOf(tab)), true);`,
 			`const leave = () => { const waiting = entries(); if (waiting[0]) navigator.sendBeacon(` +
 				`path + 'storefront-signals', new Blob([JSON.stringify(waiting)], ` +
 				`{ type: 'application/json' })); };`,

@@ -1,9 +1,8 @@
 import { derive, random } from './ident.js';
 import { observe } from './observe.js';
 import { openStore } from './store.js';
-import type { Store } from './store.js';
 import type {
-  CatalogAggregate, Consent, DecisionItem, DecisionJSON, Line, Options, Result, SignalType, Stats, Storefront,
+  CatalogAggregate, Consent, DecisionItem, DecisionJSON, Line, Options, RecommendOptions, Result, SignalType, Stats, Storefront,
 } from './types.js';
 
 // A signal is kept in storage until an answer names its id. Whatever is in doubt is sent again, with the same bytes:
@@ -14,7 +13,9 @@ import type {
 //   pause               no tab sends before
 //   clock               the time of the last signal
 //   led                 which Decision led to an item, or to a line of an order
-//   visitor             the random visitor id; session, skew and form are in sessionStorage
+//   visitor             the random visitor id
+//
+// and in sessionStorage session (its random id), skew (of the page's clock), and swap (the header form serves).
 //
 // It is one function over one set of variables, since every object between its parts would cost bytes in every
 // shop's pages; the build fails above 4,608.
@@ -50,7 +51,7 @@ export function storefront(o: Options): Storefront {
   const path = base + 'connections/' + connectionId + '/';
   const page = globalThis.document as (Document & { prerendering?: boolean }) | undefined;
   const counts = { requests: 0, resent: 0, accepted: 0, duplicate: 0, rejected: 0, dropped: 0, stopped: 0 };
-  const read = new Map<string, CatalogAggregate | null>();
+  const read: { [id: string]: CatalogAggregate | null } = {};
   let mode: Consent = 'full';
 
   // --- What the page hears ---
@@ -62,25 +63,23 @@ export function storefront(o: Options): Storefront {
 
   const stats = (): Stats => ({
     ...counts, waiting: entries().length - flying.size, inFlight: flying.size, pausedMs: pause(), consent: mode,
-    storage: !local.on_ || local.broken_ ? 'memory' : 'local',
+    storage: store.off_ || store.broken_ ? 'memory' : 'local',
   });
 
   // --- What the page remembers ---
 
-  const prefix = 'sf1.' + connectionId + '.';
-  const local = openStore('localStorage', prefix, changed);
-  const session = openStore('sessionStorage', prefix, changed);
+  const [get, set, remove, keys, store] = openStore('sf1.' + connectionId + '.', changed);
 
   // What led to the items and to the lines of orders: [what, Decision, when], the newest first.
   const list = (): [string, string, number][] =>
-    JSON.parse(local.get_('led') ?? '[]').filter((x: [string, string, number]) => Date.now() - x[2] < 2592e6);
+    JSON.parse(get('led') ?? '[]').filter((x: [string, string, number]) => Date.now() - x[2] < 2592e6);
   const recall = (what: string) => list().find((x) => x[0] === what)?.[1];
   const remember = (what: string, decision: string) =>
-    mode !== 'off' && local.set_('led', JSON.stringify([[what, decision, Date.now()], ...list().filter((x) => x[0] !== what)].slice(0, 99)));
+    mode !== 'off' && set('led', JSON.stringify([[what, decision, Date.now()], ...list().filter((x) => x[0] !== what)].slice(0, 99)));
 
-  const named = (store: Store, name: string, kind: string) => {
-    const id = store.get_(name) ?? random(kind);
-    store.set_(name, id);
+  const named = (name: string) => {
+    const id = get(name) ?? random(name.slice(0, 3) + '_');
+    set(name, id);
     return id;
   };
   const own = () => {
@@ -90,14 +89,14 @@ export function storefront(o: Options): Storefront {
   };
   const visitor = () => {
     if (mode !== 'full') return;
-    return { visitor_id: own() || named(local, 'visitor', 'vis_'), session_id: named(session, 'session', 'ses_') };
+    return { visitor_id: own() || named('visitor'), session_id: named('session') };
   };
 
   // The page's clock only goes forward, over pages too, so that carts are folded in the order in which the shopper
   // acted. A served Decision corrects it when it is wrong by more than two seconds.
   let origin = performance.timeOrigin;
   const clock = () => {
-    const behind = +local.get_('clock')! - origin - performance.now();
+    const behind = +get('clock')! - origin - performance.now();
     if (behind > 0 && behind < 864e5) origin += behind;
     return origin + performance.now();
   };
@@ -109,30 +108,35 @@ export function storefront(o: Options): Storefront {
   const flying = new Set<string>(); // names of entries that a request carries
   let busy: Promise<void> | undefined;
   let carried = 0; // bytes of requests that may outlive the page
-  let header = o.auth === 'header' || !!session.get_('form'); // JSON with Authorization
+  let header = o.auth === 'header' || !!get('swap'); // JSON with Authorization
   let most = 50; // signals of a batch
   let load = 0; // bytes that were minted since the last request
   let failures = 0;
+  let planned = 0; // the timer of the next look
   let notBefore = 0; // of performance.now()
   let left = false; // the page has ended, or waits in the back-forward cache
 
   // live gives the tab's sign of life while it has signals to send, and takes it away for others to take over.
   const live = (some: unknown) =>
-    some && !left && !counts.stopped ? local.set_(tab + '.alive', Date.now()) : local.remove_(tab + '.alive');
+    some && !left && !counts.stopped ? set(tab + '.alive', Date.now()) : remove(tab + '.alive');
 
-  const ask = async (url: string, init: RequestInit, ms: number, outer?: AbortSignal): Promise<Answer> => {
+  const ask = async (
+    url: string, body: string | undefined, form: unknown, ms: number, more: RequestInit,
+  ): Promise<Answer> => {
     const stop = new AbortController();
     const abort = () => stop.abort();
     setTimeout(abort, ms); // of no effect after the answer
-    outer?.addEventListener('abort', abort);
-    const answer = await fetch(url, { ...init, credentials: 'omit', signal: stop.signal });
+    more.signal?.addEventListener('abort', abort);
+    const answer = await fetch(url, {
+      ...more, method: body && 'POST', body, credentials: 'omit', signal: stop.signal,
+      headers: form ? { 'Content-Type': 'application/json', Authorization: 'Bearer ' + key } : {},
+    });
     // A body that is not read holds the bytes that the browser allows to outlive the page.
     return [answer, await answer.text()];
   };
-  const headers = () => ({ 'Content-Type': 'application/json', Authorization: 'Bearer ' + key });
 
   const finish = (e: Entry, status: Result['status'], reason?: string) => {
-    local.remove_(e.name_);
+    remove(e.name_);
     const r: Result = {
       signalId: e.id_, type: e.type_, status, reason, attempts: attempts[e.name_]! | 0, ms: Date.now() - e.minted_,
     };
@@ -150,13 +154,13 @@ export function storefront(o: Options): Storefront {
     const now = Date.now();
     let room = 500;
     let bytes = 256 << 10;
-    return local.keys_().flatMap((name): Entry[] => {
-      const [owner, id] = name.split('.') as [string, string?];
-      const [, minted, json, type] = /(\d+) (.*"type":"(\w+).*)/.exec(local.get_(name)!) ?? [];
+    return keys().flatMap((name): Entry[] => {
+      const [, owner, id, minted, json, type] =
+        /(.+)\.(\w+) (\d+) ?(.*"type":"(\w+).*)?/.exec(name + ' ' + get(name)) ?? [];
       if (!id) return [];
-      if (owner !== tab && Math.abs(now - +local.get_(owner + '.alive')!) < 45e3) room--;
-      else if (type) return [{ name_: name, id_: id, type_: type as SignalType, json_: json!, minted_: +minted! }];
-      else if (owner !== tab) local.remove_(name); // the last sign of life
+      if (owner !== tab && Math.abs(now - +get(owner + '.alive')!) < 45e3) room--;
+      else if (type) return [{ name_: name, id_: id!, type_: type as SignalType, json_: json!, minted_: +minted! }];
+      else if (owner !== tab) remove(name); // the last sign of life
       return [];
     }).sort((a, b) => worth(b.type_) - worth(a.type_)).filter((e) => {
       const old = now - e.minted_ > (e.type_ === 'purchase' ? 30 : 7) * 864e5;
@@ -167,7 +171,7 @@ export function storefront(o: Options): Storefront {
   };
 
   const pause = () => {
-    const left = +local.get_('pause')! - Date.now();
+    const left = +get('pause')! - Date.now();
     return left > 0 && left < 72e5 ? left : 0; // a clock that was set back pauses nobody for long
   };
 
@@ -178,7 +182,8 @@ export function storefront(o: Options): Storefront {
     live(all[0]);
     const wait = Math.max(pause(), notBefore - performance.now());
     if (wait <= 0) return send(all);
-    if (all[0]) setTimeout(run, wait);
+    // One timer, however many signals wait: each look reads all of them.
+    if (all[0]) planned ||= setTimeout(() => (planned = 0, run()), wait) as never;
     return;
   };
 
@@ -198,10 +203,8 @@ export function storefront(o: Options): Storefront {
       if (attempts[name_]!++) counts.resent++;
       else attempts[name_] = 1;
     }
-    const sent = ask(url, {
-      method: 'POST', body, keepalive, priority: leaving ? 'auto' : 'low', headers: header ? headers() : {},
-    }, 10e3)
-      .then(([answer, text]) => (answer.status === 202 ? accept : refuse)(batch, text, answer))
+    const sent = ask(url, body, header, 1e4, { keepalive, priority: leaving ? 'auto' : 'low' })
+      .then(([answer, text]) => hear(batch, text, answer))
       // A beacon has no answer, so its signals stay.
       .catch(() => leaving && !header && navigator.sendBeacon(url, body) ? new Promise((f) => setTimeout(f, 10e3)) : backOff())
       .then(() => {
@@ -214,21 +217,19 @@ export function storefront(o: Options): Storefront {
     return sent;
   };
 
-  // accept believes only an answer that names every signal in its place.
-  const accept = (batch: Entry[], text: string) => {
-    const results = JSON.parse(text).results as { signal_id: string; status: Result['status']; reason?: string }[];
-    if (results.length !== batch.length ||
-      batch.some((e, i) => results[i]!.signal_id !== e.id_ || !(results[i]!.status in counts))) return backOff();
-    failures = 0;
-    most = Math.min(50, most * 2);
-    if (header) session.set_('form', 1);
-    batch.forEach((e, i) => finish(e, results[i]!.status, results[i]!.reason));
-  };
-
-  const refuse = (batch: Entry[], text: string, { status, headers }: Response) => {
+  // hear believes only a 202 that names every signal in its place.
+  const hear = (batch: Entry[], text: string, { status, headers }: Response) => {
     const after = headers.get('Retry-After')!; // seconds or a date
     const ms = +after * 1e3 || Date.parse(after) - Date.now();
-    if (status === 401 && !header) header = true;
+    if (status === 202) {
+      const results = JSON.parse(text).results as { signal_id: string; status: Result['status']; reason?: string }[];
+      if (results[batch.length] ||
+        batch.some((e, i) => results[i]!.signal_id !== e.id_ || !(results[i]!.status in counts))) return backOff();
+      failures = 0;
+      most = Math.min(50, most * 2);
+      if (header) set('swap', 1);
+      batch.forEach((e, i) => finish(e, results[i]!.status, results[i]!.reason));
+    } else if (status === 401 && !header) header = true;
     else if (/40[1345]|410/.test(status as never)) {
       counts.stopped = status;
       console.warn('storefront', status, text);
@@ -239,7 +240,7 @@ export function storefront(o: Options): Storefront {
       console.error('storefront', status, text);
       finish(batch[0]!, 'malformed');
     } else if (/429|503/.test(status as never) && ms > 0) {
-      local.set_('pause', Date.now() + Math.min(ms, 36e5) * (1 + Math.random() / 4));
+      set('pause', Date.now() + Math.min(ms, 36e5) * (1 + Math.random() / 4));
       changed();
     } else backOff();
   };
@@ -265,18 +266,18 @@ export function storefront(o: Options): Storefront {
   const mint = (type: SignalType, decision_id: string, fields?: Fields, signal_id = random('sig_')): string => {
     if (mode === 'off') return '';
     const name = tab + '.' + signal_id;
-    if (local.get_(name)) return signal_id;
+    if (get(name)) return signal_id;
     const now = clock();
-    local.set_('clock', now + 1); // no two signals have the same time
+    set('clock', now + 1); // no two signals have the same time
     live(1);
     const json = JSON.stringify({
-      signal_id, type, occurred_at: new Date(now + (+session.get_('skew')! || 0)), decision_id, ...fields,
+      signal_id, type, occurred_at: new Date(now + (+get('skew')! || 0)), decision_id, ...fields,
       visitor: visitor(), client: !described || type === 'impression' ? client() : undefined,
     });
-    local.set_(name, Date.now() + ' ' + json);
+    set(name, Date.now() + ' ' + json);
     // A full batch, of 50 signals or 32 KiB, waits no longer.
     load += Math.max(json.length, 656);
-    setTimeout(run, load > 32 << 10 ? 0 : [1e3, 0, 1e3][worth(type)] ?? 50);
+    setTimeout(run, load < 32 << 10 && /^[di]/.test(type) ? 1e3 : 0);
     return signal_id;
   };
 
@@ -316,11 +317,9 @@ export function storefront(o: Options): Storefront {
   };
 
   // call returns null for a 404 of a read.
-  const call = async (url: string, body?: object, ms = 5e3, outer?: AbortSignal) => {
+  const call = async (url: string, body?: object, { timeoutMs, signal }: RecommendOptions = {}) => {
     if (mode === 'off') throw Error('off');
-    const [{ status }, text] = await ask(url, {
-      method: body ? 'POST' : 'GET', body: body && JSON.stringify(body), headers: headers(),
-    }, ms, outer);
+    const [{ status }, text] = await ask(url, body && JSON.stringify(body), 1, timeoutMs ?? 5e3, { signal });
     if (status === 200) return JSON.parse(text);
     if (body || status !== 404) throw Object.assign(Error(text), { status });
     return null;
@@ -329,19 +328,18 @@ export function storefront(o: Options): Storefront {
   const consent = (c: Consent) => {
     mode = c === 'full' && o.respectGPC !== false &&
       page && (navigator as { globalPrivacyControl?: boolean }).globalPrivacyControl ? 'anonymous' : c;
-    for (const s of [local, session]) {
-      const names = mode === 'full' ? [] : s.keys_();
-      const kept = names.map((name) => [name, s.get_(name)!] as const);
-      names.map(s.remove_);
-      s.on_ = mode === 'full' && o.storage !== 'memory';
-      if (mode !== 'off') kept.map(([name, value]) => name.includes('sig_') && s.set_(name, value));
-    }
+    const names = mode === 'full' ? [] : keys();
+    const kept = names.map((name) => [name, get(name)!] as const);
+    names.map(remove);
+    store.off_ = mode !== 'full' || o.storage === 'memory';
+    if (mode !== 'off') kept.map(([name, value]) => /sig_/.test(name) && set(name, value));
     changed();
   };
 
   own();
   consent(o.consent ?? 'full');
-  const leave = () => pause() || send(entries(), true);
+  // A page that ends sends what it minted. What it found may just have been sent by the page that left it.
+  const leave = () => pause() || send(entries().filter((e) => !e.name_.indexOf(tab)), true);
   const wait = (ms: number) => {
     notBefore = performance.now() + ms;
     return run();
@@ -353,10 +351,7 @@ export function storefront(o: Options): Storefront {
       left = true;
       live(0);
     },
-    pageshow() {
-      left = false;
-      return run();
-    },
+    pageshow: (e) => e.persisted && (left = false, run()),
     resume: run,
     // Another tab ended, perhaps after this one looked for what it left.
     storage: ({ key, newValue }) => newValue || /alive$/.test(key) && setTimeout(run, 1e3),
@@ -377,7 +372,7 @@ export function storefront(o: Options): Storefront {
     removeFromCart: (l) => line('remove_from_cart', l),
     updateQuantity: (l) => line('update_quantity', l),
     purchase({ order, lines }) {
-      const bought = new Map<string, [decision: string, fields: Fields]>();
+      const bought: { [id: string]: [decision: string, fields: Fields] } = {};
       for (const l of lines) {
         const fields: Fields = { ...fieldsOf(l), order_external_id: order };
         const of = [order, fields.item_id!, fields.variant_id ?? ''] as const;
@@ -385,10 +380,10 @@ export function storefront(o: Options): Storefront {
         if (!decision) continue;
         remember('' + of, decision);
         const id = derive('sig', connectionId, 'purchase', order, decision, of[1], of[2]);
-        fields.quantity! += bought.get(id)?.[1].quantity ?? 0;
-        bought.set(id, [decision, fields]);
+        fields.quantity! += bought[id]?.[1].quantity ?? 0;
+        bought[id] = [decision, fields];
       }
-      return [...bought].map(([id, [decision, fields]]) => mint('purchase', decision, fields, id));
+      return Object.keys(bought).map((id) => mint('purchase', ...bought[id]!, id));
     },
     // 1;<decision>:<item>,<item>;<decision>:<item>: newest first, without prefixes, 8 characters of an item.
     attribution() {
@@ -406,17 +401,16 @@ export function storefront(o: Options): Storefront {
       const json: DecisionJSON = await call(path + 'recommendations', {
         placement, item_id: itemOf(r), limit: r.limit, expand: r.expand && [r.expand], visitor: visitor(),
         client: client(), cart: r.cart?.map(fieldsOf),
-      }, r.timeoutMs, r.signal);
+      }, r);
       const off = Date.parse(json.served_at) - (asked + clock()) / 2;
-      session.set_('skew', Math.abs(off) > 2e3 ? off : 0);
+      set('skew', Math.abs(off) > 2e3 ? off : 0);
       return adopt(json);
     },
     // The browser's cache asks with the entity tag.
     async item(of) {
       const id = itemOf(of)!;
       const item: CatalogAggregate | null = await call(base + 'catalog/items/' + id);
-      if (!(read.get(id)?.refresh_revision! > item?.refresh_revision!)) read.set(id, item);
-      return read.get(id)!;
+      return read[id]?.refresh_revision! > item?.refresh_revision! ? read[id]! : read[id] = item;
     },
     async flush() {
       await wait(0);
@@ -425,7 +419,7 @@ export function storefront(o: Options): Storefront {
     on(event, f) {
       const one: [string, Function] = [event, f];
       heard.add(one);
-      return () => void heard.delete(one);
+      return () => heard.delete(one);
     },
     close() {
       counts.stopped = 1;

@@ -1,8 +1,7 @@
 /** Calls seen when half of el was in view for a second. A page that is hidden shows nothing. */
 export function observe(el: Element, seen: () => string | null): () => void {
   let timer: ReturnType<typeof setTimeout>;
-  const later = () => (timer = setTimeout(look, 1e3));
-  const look = () => (!document.hidden && seen() ? done() : later());
+  const later = () => (timer = setTimeout(() => document.hidden || !seen() ? later() : done(), 1e3));
   const done = () => {
     clearTimeout(timer);
     observer.disconnect();

@@ -27,8 +27,8 @@ export function sha256(bytes: number[]): number[] {
       w[i] = i < 16 ? words[at + i]! | 0
         : (rotate(x, 7) ^ rotate(x, 18) ^ (x >>> 3)) + (rotate(y, 17) ^ rotate(y, 19) ^ (y >>> 10)) + w[i - 16]! + w[i - 7]! | 0;
       const [a, b, c, d, e, f, g, h] = s as [number, number, number, number, number, number, number, number];
-      const first = (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) + h + cubes[i]! + w[i]!;
-      s = [(rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) | (c & (a | b))) + first | 0, a, b, c, d + first | 0, e, f, g];
+      const first = rotate(rotate(rotate(e, 14) ^ e, 5) ^ e, 6) + ((e & f) ^ (~e & g)) + h + cubes[i]! + w[i]!;
+      s = [rotate(rotate(rotate(a, 9) ^ a, 11) ^ a, 2) + ((a & b) | (c & (a | b))) + first | 0, a, b, c, d + first | 0, e, f, g];
     }
     hash = hash.map((x, i) => (x + s[i]!) | 0);
   }

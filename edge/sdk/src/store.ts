@@ -1,41 +1,36 @@
-// Store is localStorage or sessionStorage under the prefix of a connection, or memory where that fails or is not
-// wanted. Any access may throw.
-export interface Store {
-  /** Whether the browser's storage is wanted. */
-  on_: boolean;
-  /** Whether it failed, which is told once. */
-  broken_: boolean;
-  get_(key: string): string | undefined;
-  set_(key: string, value: string | number): void;
-  remove_(key: string): void;
-  keys_(): string[];
-}
-
-export function openStore(name: 'localStorage' | 'sessionStorage', prefix: string, failed: () => void): Store {
+/**
+ * Opens what a page remembers of a connection: sessionStorage for keys that begin with s, localStorage for the others,
+ * or memory where storage fails or is not wanted. Any access may throw. A failure is told once.
+ */
+export function openStore(prefix: string, failed: () => void) {
   const memory: Record<string, string> = {};
-  const attempt = <T>(f: (s: Storage) => T): T | undefined => {
+  const state = {
+    /** Whether the browser's storage is not wanted. */
+    off_: false,
+    /** Whether it failed. What it has is still read. */
+    broken_: false,
+  };
+  const area = (key: string): Storage => (/^s/.test(key) ? sessionStorage : localStorage);
+  const attempt = <T>(f: () => T): T | undefined => {
     try {
-      if (store.on_) return f(globalThis[name]);
+      return state.off_ ? undefined : f();
     } catch {
-      if (!store.broken_) setTimeout(failed);
-      store.broken_ = true;
+      if (!state.broken_) setTimeout(failed);
+      state.broken_ = true;
       return;
     }
   };
-  const store: Store = {
-    on_: true,
-    broken_: false,
-    get_: (key) => memory[key] ?? attempt((s) => s[prefix + key]),
-    set_(key, value) {
-      memory[key] = '' + value;
-      attempt((s) => (s[prefix + key] = value, delete memory[key]));
-    },
-    remove_(key) {
-      delete memory[key];
-      attempt((s) => delete s[prefix + key]);
-    },
-    keys_: () =>
-      Object.keys(memory).concat(attempt((s) => Object.keys(s).flatMap((k) => k.split(prefix)[1] ?? [])) ?? []),
+  const get = (key: string): string | undefined => memory[key] ?? attempt(() => area(key)[prefix + key]);
+  const set = (key: string, value: string | number) => {
+    memory[key] = '' + value;
+    attempt(() => (area(key)[prefix + key] = value, delete memory[key]));
   };
-  return store;
+  const remove = (key: string) => {
+    delete memory[key];
+    attempt(() => delete area(key)[prefix + key]);
+  };
+  const keys = () => Object.keys(memory).concat(
+    attempt(() => [localStorage, sessionStorage].flatMap(Object.keys).flatMap((k) => k.split(prefix)[1] ?? [])) ?? [],
+  );
+  return [get, set, remove, keys, state] as const;
 }

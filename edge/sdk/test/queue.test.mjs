@@ -13,7 +13,7 @@ const stored = (world) => [...world.data.keys()].filter((k) => k.includes('.sig_
 const alive = (world) => [...world.data.keys()].filter((k) => k.endsWith('.alive'));
 const down = { status: 500, body: '' };
 
-test('buying leaves after 50 ms, an impression after a second, together', async () => {
+test('buying leaves at once, with what was told in the same turn; an impression after a second', async () => {
   const world = new World();
   const { decision } = await open(world);
   decision.impression();
@@ -23,9 +23,8 @@ test('buying leaves after 50 ms, an impression after a second, together', async 
   assert.equal(world.signalRequests().length, 1);
   decision.items[0].addToCart();
   decision.items[1].dismiss();
-  await world.advance(49);
   assert.equal(world.signalRequests().length, 1);
-  await world.advance(1);
+  await world.advance(0);
   assert.deepEqual(world.signalRequests()[1].signals.map((s) => s.type), ['add_to_cart', 'dismiss']);
 });
 
@@ -183,6 +182,38 @@ for (const [what, answer] of Object.entries({
     assert.deepEqual(stored(world), []);
   });
 }
+
+test('a page that begins waits a second before it sends what another left', async () => {
+  const world = new World();
+  const a = await open(world);
+  world.script.push('hang');
+  const id = a.decision.items[0].click();
+  a.page.close();
+  const b = world.page();
+  b.storefront();
+  b.fire('pageshow', { persisted: false });
+  await world.advance(990);
+  assert.equal(world.signalRequests().length, 1);
+  await world.advance(10);
+  assert.equal(world.counted.get(id), 1);
+});
+
+test('a page that ends sends what it minted, and not what another page may just have sent', async () => {
+  const world = new World();
+  const a = await open(world);
+  world.script.push('hang');
+  const first = a.decision.items[0].click();
+  a.page.close();
+  const b = await open(world);
+  world.script.push('hang');
+  const second = b.decision.items[1].click();
+  b.page.close(); // within a second
+  assert.deepEqual(world.ids(), [[first], [second]]);
+  await open(world);
+  await world.advance(1000);
+  assert.deepEqual([first, second].map((id) => world.counted.get(id)), [1, 1]);
+  assert.deepEqual(stored(world), []);
+});
 
 test('a page that ends after the next one began is taken over without delay', async () => {
   const world = new World();
