@@ -61,7 +61,7 @@ test-system:
 .PHONY: test-web
 test-web: build deploy/webtest/node_modules edge/sdk/node_modules ## Test the browser SDK, its npm package and the demo shop in a real Chromium (4 minutes)
 	$(TEST) -tags web -count=1 -run TestThePackage storefront.internal/deploy/web
-	WEB_BROWSERS=chromium WEB_VISITS=24 $(TEST) -tags web -count=1 -timeout 8m storefront.internal/deploy/webtest/...
+	WEB_BROWSERS=chromium WEB_VISITS=24 $(TEST) -tags web -count=1 -parallel 4 -timeout 8m storefront.internal/deploy/webtest/...
 
 .PHONY: web-all
 web-all: build deploy/webtest/node_modules ## The same, and in Firefox and WebKitGTK (Debian: firefox-esr webkit2gtk-driver xvfb)

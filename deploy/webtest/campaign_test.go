@@ -42,6 +42,7 @@ const visitsOfAShopper = 4
 // Shoppers come, act and leave in every way, while the way to the edge fails and stores behind it stand
 // still. After at most one more visit of each, every signal that a page minted is at the engine exactly once.
 func TestCampaign(t *testing.T) {
+	t.Parallel()
 	for _, name := range strings.Fields(os.Getenv("WEB_BROWSERS")) {
 		t.Run(name, func(t *testing.T) {
 			seed := uint64(number("WEB_SEED", int(time.Now().UnixNano()%1e6)))
@@ -66,6 +67,7 @@ func TestFewSignalsAreSentTwice(t *testing.T) {
 	share := float64(again) / float64(max(1, sent-int64(again)))
 	t.Logf("%d signals were sent, %d of them once more without need (%.1f %%)", sent-int64(again), again,
 		100*share)
+	t.Log("sent more than once: ", c.counter.resentByType())
 	if share > 0.15 {
 		t.Errorf("%.1f %% were sent again, 15 %% are allowed", 100*share)
 	}

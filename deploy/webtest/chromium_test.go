@@ -25,12 +25,11 @@ type visitor struct {
 	profile browser.Profile
 }
 
-// chromium starts a Chromium of the test's own.
+// chromium is one Chromium for all tests. Each visits it in profiles of its own, which share nothing.
 func chromium(t *testing.T) browser.Browser {
 	t.Helper()
-	b, err := browser.Start(t.Context(), browser.Chromium, folder(t))
+	b, err := shared.chromium()
 	check(t, err)
-	t.Cleanup(b.Kill)
 	return b
 }
 
@@ -49,6 +48,7 @@ func visit(t *testing.T, b browser.Browser, url string) *visitor {
 	t.Helper()
 	f, err := b.Profile(t.Context())
 	check(t, err)
+	t.Cleanup(func() { check(t, f.Close(context.WithoutCancel(t.Context()))) })
 	return visitIn(t, f, url)
 }
 

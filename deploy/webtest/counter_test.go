@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,13 +26,14 @@ type counter struct {
 
 	mu    sync.Mutex
 	times map[string]int      // that a signal was sent
+	types map[string]string   // of signals
 	seen  map[string][]string // the answers to requests that carried a signal
 }
 
 func newCounter(t testing.TB) *counter {
 	edge, err := url.Parse(shared.edge.URL)
 	check(t, err)
-	c := &counter{times: map[string]int{}, seen: map[string][]string{}}
+	c := &counter{times: map[string]int{}, types: map[string]string{}, seen: map[string][]string{}}
 	forward := httputil.NewSingleHostReverseProxy(edge)
 	forward.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
 	forward.ModifyResponse = c.answered
@@ -48,6 +51,7 @@ func newCounter(t testing.TB) *counter {
 type batchIDs struct {
 	Signals []struct {
 		SignalID string `json:"signal_id"`
+		Type     string `json:"type"`
 	} `json:"signals"`
 }
 
@@ -73,6 +77,7 @@ func (c *counter) count(r *http.Request) {
 	defer c.mu.Unlock()
 	for _, s := range b.Signals {
 		c.times[s.SignalID]++
+		c.types[s.SignalID] = s.Type
 		c.sent.Add(1)
 	}
 	r.Header.Set("X-Request-Id", fmt.Sprintf("web-%d", c.sent.Load()))
@@ -88,6 +93,24 @@ func (c *counter) resent() int {
 		n += times - 1
 	}
 	return n
+}
+
+// resentByType says of each type of signals how many were sent, and how many of them more than once.
+func (c *counter) resentByType() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all, again := map[string]int{}, map[string]int{}
+	for id, times := range c.times {
+		all[c.types[id]]++
+		if times > 1 {
+			again[c.types[id]]++
+		}
+	}
+	var text []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		text = append(text, fmt.Sprintf("%s %d of %d", name, again[name], all[name]))
+	}
+	return strings.Join(text, ", ")
 }
 
 // answered writes down the answers to a signal, for the report of a loss.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"storefront.internal/deploy/stack/client"
 	"storefront.internal/deploy/stack/poll"
 	"storefront.internal/deploy/web"
+	"storefront.internal/deploy/webtest/browser"
 )
 
 // service is one deployment with a connection whose catalog is loaded, and the demo shop.
@@ -34,6 +36,8 @@ type service struct {
 	relay, engine *stack.Process
 	pool          *pgxpool.Pool // as superuser
 	sdk           web.Files
+	chromium      func() (browser.Browser, error) // starts it at the first call
+	closers       []func()
 }
 
 var shared *service
@@ -53,6 +57,7 @@ func runTests(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	s := &service{dir: dir}
+	s.chromium = sync.OnceValues(s.startChromium)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	if err := s.start(ctx); err != nil {
@@ -66,7 +71,23 @@ func runTests(m *testing.M) (code int, err error) {
 	return code, errors.Join(s.close(), os.RemoveAll(dir))
 }
 
+// startChromium starts the browser that the tests share. It lives until close.
+func (s *service) startChromium() (browser.Browser, error) {
+	dir := filepath.Join(s.dir, "chromium")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, err
+	}
+	b, err := browser.Start(context.Background(), browser.Chromium, dir)
+	if err == nil {
+		s.closers = append(s.closers, b.Kill)
+	}
+	return b, err
+}
+
 func (s *service) close() error {
+	for _, f := range s.closers {
+		f()
+	}
 	if s.pool != nil {
 		s.pool.Close()
 	}

@@ -133,6 +133,7 @@ func TestTheHeaderFormServesInstead(t *testing.T) {
 
 // Consent decides what is kept in the browser and what is sent.
 func TestConsent(t *testing.T) {
+	t.Parallel()
 	b, h := chromium(t), newHarness(t)
 	s := newScripted(t, func(_ int, r arrival, w http.ResponseWriter) { accept(w, r.ids) })
 	page := func(name string, consent string) *visitor {
@@ -176,6 +177,7 @@ type vector struct {
 
 // The published vectors hold in each browser, by what the calls return.
 func TestIDsInBrowsers(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(shared.project.Root, "edge", "sdk", "testdata", "ids.json"))
 	check(t, err)
 	var vectors []vector
@@ -220,13 +222,10 @@ func TestIDsInBrowsers(t *testing.T) {
 // A browser that is killed loses at most what was minted in the last five seconds: Chromium writes storage to
 // the disk with that delay.
 func TestAKilledBrowser(t *testing.T) {
+	t.Parallel()
 	h, dir := newHarness(t), folder(t)
 	dead := "http://127.0.0.1:9" // nothing is sent before the kill
 	url := h.shopper("kill", dead, shared.shop, nil)
-	d, err := shared.shop.Recommend(t.Context(), nil)
-	check(t, err)
-	adopt := fmt.Sprintf("acts.adopt({decision_id: %q, served_at: new Date().toISOString(), "+
-		"items: [{position: 0, item_id: %q}]})", d.ID, d.Items[0].ItemID)
 	minted := map[string]time.Time{}
 	var killed time.Time
 	lost, late := 0, 0
@@ -236,7 +235,7 @@ func TestAKilledBrowser(t *testing.T) {
 		f, err := browser.Persistent(b)
 		check(t, err)
 		v := visitIn(t, f, url)
-		v.eval(adopt)
+		v.eval("acts.adopt(" + decisionJSON + ")")
 		round := map[string]time.Time{}
 		for range 8 {
 			var ids []string

@@ -42,6 +42,7 @@ func (v *visitor) told(want ...string) {
 // Shelves that the server rendered are measured by their attributes, also one that comes later; one that
 // leaves, one with a broken Decision and what is no item tell nothing.
 func TestAuto(t *testing.T) {
+	t.Parallel()
 	v, s := part(t, "auto", "")
 	v.eval(`window.shelf = (id, items) => {
 		const e = document.createElement('div');
@@ -77,6 +78,7 @@ func TestAuto(t *testing.T) {
 // The element asks for its placement and fills its template in: with texts, never with markup, and without an
 // address that is a script. Its clicks are told.
 func TestElement(t *testing.T) {
+	t.Parallel()
 	v, _ := part(t, "element", "")
 	v.eval(`window.asked = [];
 	const card = (title, url) => ({ external_id: '1', title: { en: title }, url: { en: url },
@@ -133,6 +135,7 @@ func TestElement(t *testing.T) {
 
 // The overlay shows what was told, where the page's address asks for it, and goes when it is stopped.
 func TestDebug(t *testing.T) {
+	t.Parallel()
 	v, _ := part(t, "debug", "&sf_debug=1")
 	v.eval("window.stop = Storefront.debug(sf), acts.adopt(" + decisionJSON +
 		"), decision.items[0].click(), 0")
@@ -150,6 +153,7 @@ func TestDebug(t *testing.T) {
 // With Global Privacy Control a page has neither visitor nor keys, unless the shop says otherwise. An e-mail
 // address or a telephone number is refused as a visitor, at the call.
 func TestPrivacy(t *testing.T) {
+	t.Parallel()
 	b, h := chromium(t), newHarness(t)
 	s := newScripted(t, func(_ int, r arrival, w http.ResponseWriter) { accept(w, r.ids) })
 	v := visit(t, b, h.URL+"/away")

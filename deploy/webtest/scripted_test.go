@@ -119,6 +119,7 @@ const decisionJSON = `{decision_id: 'dec_scripted', placement: 'home', served_at
 
 // Each row of the table of answers, in a real Chromium.
 func TestAnswers(t *testing.T) {
+	t.Parallel()
 	b, h := chromium(t), newHarness(t)
 	f := func(name string, signals int, first func(arrival, http.ResponseWriter),
 		after func(*testing.T, *visitor, *scripted)) {
@@ -214,9 +215,11 @@ func stopped(t *testing.T, v *visitor, s *scripted) {
 
 // After a Retry-After no tab sends before its end.
 func TestNoTabSendsBeforeRetryAfter(t *testing.T) {
+	t.Parallel()
 	const after = 4 * time.Second
 	for _, status := range []int{429, 503} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			t.Parallel()
 			s := newScripted(t, func(n int, r arrival, w http.ResponseWriter) {
 				if n == 0 {
 					w.Header().Set("Retry-After", fmt.Sprint(int(after.Seconds())))
@@ -251,6 +254,7 @@ func TestNoTabSendsBeforeRetryAfter(t *testing.T) {
 // The bytes of a request that may outlive the page are given back only when its answer was read: after forty
 // answers with `no-store` there is still room.
 func TestFortyRefusalsLeaveRoomForKeepalive(t *testing.T) {
+	t.Parallel()
 	s := newScripted(t, func(n int, r arrival, w http.ResponseWriter) {
 		if n < 40 {
 			refuse(w, 503, "")
