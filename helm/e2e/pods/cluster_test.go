@@ -249,7 +249,7 @@ func (c *cluster) command(n int, args ...string) []string {
 
 func (c *cluster) on(n int, args ...string) error {
 	line := c.command(n, args...)
-	out, err := exec.Command(line[0], line[1:]...).CombinedOutput() //nolint:noctx // it ends with the node
+	out, err := exec.Command(line[0], line[1:]...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, out)
 	}
@@ -306,7 +306,7 @@ func helm(args ...string) (string, error) {
 }
 
 func run(name string, args ...string) (string, error) {
-	out, err := exec.Command(name, args...).CombinedOutput() //nolint:noctx // both programs have timeouts
+	out, err := exec.Command(name, args...).CombinedOutput()
 	if err != nil {
 		return string(out), fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
 	}

@@ -2,6 +2,7 @@ package pods
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -10,9 +11,20 @@ import (
 	"storefront.internal/helm/e2e/program"
 )
 
+// disturbance is what a test does to the release under load. The preparation comes before each attempt,
+// without load, so that an attempt does the same as the one before it.
+type disturbance struct {
+	name    string
+	prepare func() error // nil: nothing
+	run     func() error
+}
+
 // outcome is what happened to the loads during a disturbance.
 type outcome struct {
+	name        string
 	kept, fresh *load
+	missing     int // accepted, and not at the engine
+	twice       int // created more than once by the engine
 	stall       time.Duration
 	took        time.Duration // the disturbance
 	err         error         // of the disturbance
@@ -20,11 +32,12 @@ type outcome struct {
 
 func (o outcome) failed() int { return o.kept.failed() + o.fresh.failed() }
 
-// disturb runs a disturbance under both loads: from 5 s after their start to 5 s before their end.
-func disturb(t *testing.T, name string, disturbance func() error) outcome {
+// disturb runs a disturbance under both loads: from 5 s after their start until the last pod that it ended
+// is gone, and 5 s more.
+func disturb(t *testing.T, name string, run func() error) outcome {
 	t.Helper()
 	url := serviceURL(t, "storefront-edge", 80)
-	o := outcome{kept: newLoad(url, name+"-kept", shared.shop, false),
+	o := outcome{name: name, kept: newLoad(url, name+"-kept", shared.shop, false),
 		fresh: newLoad(url, name+"-fresh", shared.shop, true)}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -34,36 +47,49 @@ func disturb(t *testing.T, name string, disturbance func() error) outcome {
 	all.Go(func() { o.stall = watch(ctx) })
 	time.Sleep(5 * time.Second)
 	began := time.Now()
-	o.err = disturbance()
+	o.err = errors.Join(run(), program.Wait(2*time.Minute, noPodEnds))
 	o.took = time.Since(began)
 	time.Sleep(5 * time.Second)
 	stop()
 	all.Wait()
 	t.Logf("%s took %.1f s; the machine's longest stall was %s\n  %s\n  %s", name, o.took.Seconds(),
 		o.stall.Round(time.Millisecond), o.kept, o.fresh)
-	judge(t, o)
+	judge(t, &o)
+	shared.outcomes = append(shared.outcomes, o)
 	return o
 }
 
+// noPodEnds returns an error while a pod of the release is being deleted.
+func noPodEnds() error {
+	all, err := listPods("")
+	for _, p := range all {
+		if p.Metadata.DeletionTimestamp != "" {
+			err = errors.Join(err, fmt.Errorf("pod %s has not ended", p.Metadata.Name))
+		}
+	}
+	return err
+}
+
 // judge checks that everything that was accepted gets to the engine, once.
-func judge(t *testing.T, o outcome) {
+func judge(t *testing.T, o *outcome) {
 	t.Helper()
 	err := program.Wait(2*time.Minute, func() error {
-		got, missing, twice := received(t), 0, 0
+		shared.receive(t)
+		o.missing, o.twice = 0, 0
 		for _, l := range []*load{o.kept, o.fresh} {
 			for _, id := range l.accepted {
-				switch got[id].created {
+				switch shared.created[id] {
 				case 0:
-					missing++
+					o.missing++
 				case 1:
 				default:
-					twice++
+					o.twice++
 				}
 			}
 		}
-		if missing+twice > 0 {
+		if o.missing+o.twice > 0 {
 			return fmt.Errorf("of the accepted signals, the engine lacks %d and created %d twice",
-				missing, twice)
+				o.missing, o.twice)
 		}
 		return nil
 	})
@@ -73,10 +99,15 @@ func judge(t *testing.T, o outcome) {
 }
 
 // undisturbed fails when a request fails during the disturbance. It is repeated when the machine stalled.
-func undisturbed(t *testing.T, name string, disturbance func() error) {
+func undisturbed(t *testing.T, d disturbance) {
 	t.Helper()
 	for attempt := 1; ; attempt++ {
-		o := disturb(t, fmt.Sprintf("%s-%d", name, attempt), disturbance)
+		if d.prepare != nil {
+			if err := d.prepare(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o := disturb(t, fmt.Sprintf("%s-%d", d.name, attempt), d.run)
 		switch {
 		case o.err != nil:
 			t.Fatal(o.err)
@@ -89,4 +120,16 @@ func undisturbed(t *testing.T, name string, disturbance func() error) {
 				o.failed())
 		}
 	}
+}
+
+// table lists the outcomes.
+func table(outcomes []outcome) string {
+	text := fmt.Sprintf("%-18s %7s %7s %9s %7s %7s %6s %9s\n", "disturbance", "seconds", "sent", "accepted",
+		"failed", "missing", "twice", "stall ms")
+	for _, o := range outcomes {
+		accepted := len(o.kept.accepted) + len(o.fresh.accepted)
+		text += fmt.Sprintf("%-18s %7.1f %7d %9d %7d %7d %6d %9d\n", o.name, o.took.Seconds(),
+			o.kept.sent+o.fresh.sent, accepted, o.failed(), o.missing, o.twice, o.stall.Milliseconds())
+	}
+	return text
 }

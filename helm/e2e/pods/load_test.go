@@ -150,11 +150,8 @@ func watch(ctx context.Context) (worst time.Duration) {
 	return worst
 }
 
-// receipts counts what the engine answered for a signal.
-type receipts struct{ created, other int }
-
-// received asks the engine for all signals that it got.
-func received(t *testing.T) map[string]receipts {
+// receive asks the engine for the signals that it got since the last call, and counts what it created.
+func (e *environment) receive(t *testing.T) {
 	t.Helper()
 	var answer struct {
 		Interactions []struct {
@@ -165,7 +162,7 @@ func received(t *testing.T) map[string]receipts {
 		}
 	}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
-		serviceURL(t, "engine", 9300)+"/debug/interactions?since=0", nil)
+		fmt.Sprintf("%s/debug/interactions?since=%d", serviceURL(t, "engine", 9300), e.receipts), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,17 +174,12 @@ func received(t *testing.T) map[string]receipts {
 	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
 		t.Fatal(err)
 	}
-	all := map[string]receipts{}
+	e.receipts += len(answer.Interactions)
 	for _, one := range answer.Interactions {
-		r := all[one.Interaction.SignalID]
 		if one.Result == "created" {
-			r.created++
-		} else {
-			r.other++
+			e.created[one.Interaction.SignalID]++
 		}
-		all[one.Interaction.SignalID] = r
 	}
-	return all
 }
 
 // serviceURL returns the URL of a Service by its cluster address.

@@ -17,9 +17,12 @@ type environment struct {
 	*cluster
 	previous string // the chart of the release before
 	shop     shop
+	receipts int            // that were read from the engine
+	created  map[string]int // by the engine, by signal
+	outcomes []outcome
 }
 
-var shared *environment //nolint:gochecknoglobals // a test cannot return a value to the next one
+var shared *environment // A test cannot return a value to the next one.
 
 func TestMain(m *testing.M) {
 	runtime.LockOSThread() // the programs exit together with the thread that started them
@@ -42,6 +45,9 @@ func runTests(m *testing.M) (int, error) {
 		return 1, errors.Join(err, c.alive())
 	}
 	fmt.Printf("node 0 and DNS are ready after %.1f s\n", time.Since(began).Seconds())
-	shared = &environment{cluster: c, previous: os.Getenv("K8S_E2E_PREVIOUS")}
-	return m.Run(), nil
+	shared = &environment{cluster: c, previous: os.Getenv("K8S_E2E_PREVIOUS"),
+		created: map[string]int{}}
+	code := m.Run()
+	fmt.Print(table(shared.outcomes))
+	return code, nil
 }

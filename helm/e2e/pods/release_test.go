@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -74,7 +75,7 @@ func replace(name string) []string {
 }
 
 func addNode(t *testing.T) {
-	if err := shared.cluster.addNode(); err != nil {
+	if err := shared.addNode(); err != nil {
 		t.Fatal(errors.Join(err, shared.alive()))
 	}
 	if err := release("upgrade", chart); err != nil {
@@ -90,20 +91,26 @@ func addNode(t *testing.T) {
 }
 
 func upgrade(t *testing.T) {
-	undisturbed(t, "upgrade", func() error {
-		return release("upgrade", chart, append(replace(strconv.FormatInt(time.Now().Unix(), 10)),
+	undisturbed(t, disturbance{name: "upgrade", run: func() error {
+		return release("upgrade", chart, append(replace(stamp()),
 			"--set-string=edge.config.EDGE_MAX_IN_FLIGHT=2000")...)
-	})
+	}})
 }
 
 func rollBack(t *testing.T) {
-	undisturbed(t, "rollback", func() error {
-		if _, err := helm("rollback", "storefront", "--wait", "--timeout=5m"); err != nil {
-			return err
-		}
-		return ready()
-	})
+	undisturbed(t, disturbance{name: "rollback", run: func() error { return rollBackTo("0") }})
 }
+
+// rollBackTo goes back to a revision of the release; 0 is the one before.
+func rollBackTo(revision string) error {
+	if _, err := helm("rollback", "storefront", revision, "--wait", "--timeout=5m"); err != nil {
+		return err
+	}
+	return ready()
+}
+
+// stamp is another text each time.
+func stamp() string { return strconv.FormatInt(time.Now().UnixNano(), 36) }
 
 // negativeControl shows that the loads see what the chart's shutdown prevents.
 func negativeControl(t *testing.T) {
@@ -126,10 +133,10 @@ func negativeControl(t *testing.T) {
 }
 
 func deletePod(t *testing.T) {
-	undisturbed(t, "delete", func() error {
+	undisturbed(t, disturbance{name: "delete", run: func() error {
 		_, err := kubectl("-n", namespace, "delete", "pod", podsOf(t, "edge")[0].Metadata.Name, "--wait")
 		return errors.Join(err, ready())
-	})
+	}})
 }
 
 // killProcess kills an edge. What is under way fails; nothing that was accepted is lost.
@@ -155,26 +162,34 @@ func killProcess(t *testing.T) {
 	}
 }
 
+// drain empties node 1, on which there is a pod of each service.
 func drain(t *testing.T) {
-	undisturbed(t, "drain", func() error {
+	spread := func() error {
+		if _, err := kubectl("uncordon", "node-1"); err != nil {
+			return err
+		}
+		return release("upgrade", chart, replace(stamp())...)
+	}
+	undisturbed(t, disturbance{name: "drain", prepare: spread, run: func() error {
 		_, err := kubectl("drain", "node-1", "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=3m")
 		return errors.Join(err, ready())
-	})
-	if _, err := kubectl("uncordon", "node-1"); err != nil {
+	}})
+	if err := spread(); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // keepReplicas checks that an upgrade keeps the number of pods that an autoscaler chose.
 func keepReplicas(t *testing.T) {
-	if _, err := kubectl("-n", namespace, "scale", "deployment/storefront-edge", "--replicas=3"); err != nil {
-		t.Fatal(err)
-	}
-	if err := ready(); err != nil {
-		t.Fatal(err)
+	scale := func() error {
+		if err := release("upgrade", chart); err != nil {
+			return err
+		}
+		_, err := kubectl("-n", namespace, "scale", "deployment/storefront-edge", "--replicas=3")
+		return errors.Join(err, ready())
 	}
 	scaled := []string{"--set=edge.autoscaling.enabled=true", "--set=edge.autoscaling.minReplicas=2"}
-	undisturbed(t, "autoscaler", func() error {
+	undisturbed(t, disturbance{name: "autoscaler", prepare: scale, run: func() error {
 		for range 2 { // the upgrade that enables it, and one after it
 			if err := release("upgrade", chart, scaled...); err != nil {
 				return err
@@ -184,46 +199,51 @@ func keepReplicas(t *testing.T) {
 			}
 		}
 		return nil
-	})
+	}})
 	if err := release("upgrade", chart); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// badConfiguration rolls out a setting that edge rejects: the rollout stops, the old pods serve, and an event
-// and the log of the new pod tell why.
+// badConfiguration rolls out a setting that edge rejects: the rollout stops, the old pods serve, an event and
+// the log of the new pod tell why, and a rollback repairs it.
 func badConfiguration(t *testing.T) {
-	undisturbed(t, "configuration", func() error {
-		_, err := helm("upgrade", "storefront", chart, "-f", trialValues, "-f", moreValues, "--wait",
-			"--timeout=45s", "--set-string=edge.config.EDGE_MAX_WAIT=soon")
-		if err == nil {
+	good, err := helm("history", "storefront", "--max=1", "--output=json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last []struct{ Revision int }
+	if err := json.Unmarshal([]byte(good), &last); err != nil || len(last) != 1 {
+		t.Fatalf("history: %v\n%s", err, good)
+	}
+	undisturbed(t, disturbance{name: "configuration", run: func() error {
+		if _, err := helm("upgrade", "storefront", chart, "-f", trialValues, "-f", moreValues, "--wait",
+			"--timeout=45s", "--set-string=edge.config.EDGE_MAX_WAIT=soon"); err == nil {
 			return errors.New("a setting that edge rejects was rolled out")
 		}
-		return nil
-	})
-	told := false
+		return errors.Join(tellsWhy(t), rollBackTo(strconv.Itoa(last[0].Revision)))
+	}})
+}
+
+// tellsWhy checks that a log and an event tell of the setting that edge rejects.
+func tellsWhy(t *testing.T) error {
+	told := errors.New("no pod's log names the setting that is wrong")
 	for _, p := range podsOf(t, "edge") {
 		for _, c := range p.Status.ContainerStatuses {
 			if c.Ready {
 				continue
 			}
 			log, err := kubectl("-n", namespace, "logs", p.Metadata.Name, "--tail=20")
-			told = told || err == nil && strings.Contains(log, "EDGE_MAX_WAIT")
+			if err == nil && strings.Contains(log, "EDGE_MAX_WAIT") {
+				told = nil
+			}
 		}
-	}
-	if !told {
-		t.Error("no pod's log names the setting that is wrong")
 	}
 	events, err := kubectl("-n", namespace, "get", "events", "--field-selector=reason=BackOff")
-	if err != nil || !strings.Contains(events, "storefront-edge") {
-		t.Errorf("no event tells that a pod restarts again and again: %v\n%s", err, events)
+	if err == nil && !strings.Contains(events, "storefront-edge") {
+		err = fmt.Errorf("no event tells that a pod restarts again and again:\n%s", events)
 	}
-	undisturbed(t, "repair", func() error {
-		if _, err := helm("rollback", "storefront", "--wait", "--timeout=5m"); err != nil {
-			return err
-		}
-		return ready()
-	})
+	return errors.Join(told, err)
 }
 
 func uninstall(t *testing.T) {
@@ -250,14 +270,36 @@ func upgradeFromPrevious(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	images := []string{"--set=edge.image.tag=previous", "--set=control.image.tag=previous",
-		"--set=relay.image.tag=previous", "--set=edge.config.EDGE_CLAIMS_PER_CONNECTION=null"}
-	if err := release("install", shared.previous, images...); err != nil {
+	values, err := previousValues()
+	if err != nil {
 		t.Fatal(err)
 	}
-	values := walk(t, readSteps(t, trial+"/README.md")[3:])
-	shared.shop = shop{values["CONNECTION"], values["KEY"], values["DECISION"], values["SIGNAL"]}
-	undisturbed(t, "previous", func() error { return release("upgrade", chart) })
+	if _, err := helm(append(values, "install", "storefront", shared.previous, "--wait", "--timeout=5m",
+		"--set=edge.image.tag=previous,control.image.tag=previous,relay.image.tag=previous")...); err != nil {
+		t.Fatal(err)
+	}
+	left := walk(t, readSteps(t, trial+"/README.md")[3:])
+	shared.shop = shop{left["CONNECTION"], left["KEY"], left["DECISION"], left["SIGNAL"]}
+	undisturbed(t, disturbance{name: "previous", prepare: func() error { return rollBackTo("1") },
+		run: func() error { return release("upgrade", chart) }})
+}
+
+// previousValues returns the values of the tests, as arguments of helm, without the settings that the release
+// before does not have.
+func previousValues() (args []string, err error) {
+	since := regexp.MustCompile(`EDGE_CLAIMS_PER_CONNECTION: "\d+",? ?`)
+	for i, path := range []string{trialValues, moreValues} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		file := shared.path(fmt.Sprintf("previous-%d.yaml", i))
+		if err := os.WriteFile(file, since.ReplaceAll(text, nil), 0o600); err != nil {
+			return nil, err
+		}
+		args = append(args, "--values="+file)
+	}
+	return args, nil
 }
 
 // pod is what the tests read of a pod.
@@ -275,19 +317,26 @@ type pod struct {
 // podsOf returns the pods of a component that are not being deleted.
 func podsOf(t *testing.T, component string) (all []pod) {
 	t.Helper()
-	text, err := kubectl("-n", namespace, "get", "pods", "-o", "json",
-		"-l", "app.kubernetes.io/instance=storefront,app.kubernetes.io/component="+component)
+	list, err := listPods(",app.kubernetes.io/component=" + component)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var list struct{ Items []pod }
-	if err := json.Unmarshal([]byte(text), &list); err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range list.Items {
+	for _, p := range list {
 		if p.Metadata.DeletionTimestamp == "" {
 			all = append(all, p)
 		}
 	}
 	return all
+}
+
+// listPods returns the pods of the release, and those being deleted, that match more labels.
+func listPods(more string) ([]pod, error) {
+	text, err := kubectl("-n", namespace, "get", "pods", "-o", "json",
+		"-l", "app.kubernetes.io/instance=storefront"+more)
+	if err != nil {
+		return nil, err
+	}
+	var list struct{ Items []pod }
+	err = json.Unmarshal([]byte(text), &list)
+	return list.Items, err
 }

@@ -30,8 +30,9 @@ func walkTrial(t *testing.T) {
 	if s := shared.shop; s.connection == "" || s.key == "" || s.decision == "" || s.signal == "" {
 		t.Fatalf("the steps left %+v", s)
 	}
-	if got := received(t)[shared.shop.signal]; got.created != 1 {
-		t.Errorf("the engine created the signal %d times", got.created)
+	shared.receive(t)
+	if n := shared.created[shared.shop.signal]; n != 1 {
+		t.Errorf("the engine created the signal %d times", n)
 	}
 }
 
@@ -66,13 +67,15 @@ func readSteps(t *testing.T, path string) (steps []step) {
 func walk(t *testing.T, steps []step) map[string]string {
 	t.Helper()
 	const mark = "@@ "
-	script := ""
+	// The steps leave programs in the background. A subshell would not list them.
+	script := "trap 'jobs -p >\"$JOBS\"; kill $(cat \"$JOBS\") || true' EXIT\n"
 	for _, s := range steps {
 		script += fmt.Sprintf("printf '\\n%s%s\\n' >&2\n%s", mark, s.title, s.commands)
 	}
-	script += "printf '\\n" + mark + "the end\\n' >&2\nkill $(jobs -p)\nset >&2\n"
+	script += "printf '\\n" + mark + "the end\\n' >&2\nset >&2\n"
 	cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", script)
 	cmd.Dir = trial
+	cmd.Env = append(os.Environ(), "JOBS="+shared.path("jobs"))
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.StderrPipe()
 	if err != nil {
