@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -44,7 +47,9 @@ func disturb(t *testing.T, name string, run func() error) outcome {
 	var all sync.WaitGroup
 	all.Go(func() { o.kept.run(ctx) })
 	all.Go(func() { o.fresh.run(ctx) })
-	all.Go(func() { o.stall = watch(ctx) })
+	var watchErr error
+	all.Go(func() { o.stall, watchErr = watch(ctx) })
+	all.Go(func() { shared.keepLogs(ctx, name) })
 	time.Sleep(5 * time.Second)
 	began := time.Now()
 	o.err = errors.Join(run(), program.Wait(2*time.Minute, noPodEnds))
@@ -52,11 +57,28 @@ func disturb(t *testing.T, name string, run func() error) outcome {
 	time.Sleep(5 * time.Second)
 	stop()
 	all.Wait()
+	o.err = errors.Join(o.err, watchErr)
 	t.Logf("%s took %.1f s; the machine's longest stall was %s\n  %s\n  %s", name, o.took.Seconds(),
 		o.stall.Round(time.Millisecond), o.kept, o.fresh)
 	judge(t, &o)
 	shared.outcomes = append(shared.outcomes, o)
 	return o
+}
+
+// keepLogs links the logs of the release's pods into a folder until ctx ends: the kubelet removes those of
+// pods that are gone.
+func (c *cluster) keepLogs(ctx context.Context, folder string) {
+	folder = c.path("logs-" + folder)
+	_ = os.MkdirAll(folder, 0o755) // the logs help to explain a failure; a test does not need them
+	for ctx.Err() == nil {
+		found, _ := filepath.Glob(c.path("node-*/log/pods/" + namespace + "_storefront-*/*/*.log"))
+		for _, path := range found {
+			container := filepath.Dir(path)
+			pod := strings.Split(filepath.Base(filepath.Dir(container)), "_")[1]
+			_ = os.Link(path, filepath.Join(folder, pod+"-"+filepath.Base(path)))
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
 }
 
 // noPodEnds returns an error while a pod of the release is being deleted.

@@ -18,9 +18,6 @@ import (
 // rate is the number of requests a second of each of the two loads.
 const rate = 100
 
-// stalled is how late the ticker must be for a stall of the machine.
-const stalled = 200 * time.Millisecond
-
 // load sends signals at a constant rate, whatever the answers are, and never sends one again.
 type load struct {
 	url, name string
@@ -136,18 +133,6 @@ func (l *load) String() string {
 		text += "\n    " + one
 	}
 	return text
-}
-
-// watch returns how late a ticker of 10 ms was at most until ctx ended.
-func watch(ctx context.Context) (worst time.Duration) {
-	const every = 10 * time.Millisecond
-	for last := time.Now(); ctx.Err() == nil; {
-		time.Sleep(every)
-		now := time.Now()
-		worst = max(worst, now.Sub(last)-every)
-		last = now
-	}
-	return worst
 }
 
 // receive asks the engine for the signals that it got since the last call, and counts what it created.

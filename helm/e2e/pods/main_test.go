@@ -25,6 +25,12 @@ type environment struct {
 var shared *environment // A test cannot return a value to the next one.
 
 func TestMain(m *testing.M) {
+	if group := os.Getenv(watchGroup); group != "" {
+		if err := tick(group); err != nil {
+			panic(err)
+		}
+		return
+	}
 	runtime.LockOSThread() // the programs exit together with the thread that started them
 	code, err := runTests(m)
 	if err != nil {

@@ -287,7 +287,7 @@ func upgradeFromPrevious(t *testing.T) {
 // previousValues returns the values of the tests, as arguments of helm, without the settings that the release
 // before does not have.
 func previousValues() (args []string, err error) {
-	since := regexp.MustCompile(`EDGE_CLAIMS_PER_CONNECTION: "\d+",? ?`)
+	since := regexp.MustCompile(`EDGE_(CLAIMS_PER_CONNECTION|MAX_CONNECTIONS_PER_ADDRESS): "\d+",? ?`)
 	for i, path := range []string{trialValues, moreValues} {
 		text, err := os.ReadFile(path)
 		if err != nil {
