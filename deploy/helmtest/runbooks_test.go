@@ -86,3 +86,30 @@ func checkRunbookStatements(t *testing.T, databaseURL string) {
 		t.Error("a column that does not exist is not noticed")
 	}
 }
+
+// TestRunbooksRunProgramsOfTheImages checks the programs behind `kubectl exec`. A released image has the
+// binary of its service in PATH, under the service's name, and nothing else.
+func TestRunbooksRunProgramsOfTheImages(t *testing.T) {
+	t.Parallel()
+	books, err := filepath.Glob(filepath.Join(root(t), "deploy/runbooks/*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs := map[string]string{"edge": "edge", "control": "control", "relay": "engine-relay"}
+	command, n := regexp.MustCompile(`exec deploy/\S+-(edge|control|relay) -- (\S+)`), 0
+	for _, book := range books {
+		text, err := os.ReadFile(book)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range command.FindAllStringSubmatch(string(text), -1) {
+			n++
+			if m[2] != programs[m[1]] {
+				t.Errorf("%s: the image of %s has no %s: %s", filepath.Base(book), m[1], m[2], m[0])
+			}
+		}
+	}
+	if n < 4 {
+		t.Errorf("only %d commands were found", n)
+	}
+}
