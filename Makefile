@@ -191,6 +191,10 @@ k8s-e2e: build bin/helm ## Run the trial and the release on a Kubernetes with ru
 	@helm/e2e/tools .cache/bin kubernetes etcd coredns
 	@PREVIOUS=$(K8S_PREVIOUS) helm/e2e/pods/run
 
+.PHONY: compose
+compose: ## Start deploy/compose.yaml with Docker, make a shop, run the printed commands and check their answers (UP=no: it runs already)
+	@.ci/compose
+
 .PHONY: helm-golden
 helm-golden: bin/helm ## Write the golden renders of the chart anew
 	helm/golden/render helm/golden
