@@ -188,8 +188,8 @@ func (t *Tracing) RecordConsumer(name string, began time.Time, traceparents []st
 
 // StartClient starts the span of a POST to another service, by its base URL, on behalf of the requests with
 // these traceparents, related to them as in RecordConsumer. The context carries the traceparent of the call;
-// without a Tracing, or without a sampled trace, it carries that of the one trace unchanged. The function ends
-// the span.
+// without a Tracing, or without a sampled trace, it carries that of the one trace unchanged. The function
+// ends the span.
 func (t *Tracing) StartClient(ctx context.Context, name, server string,
 	traceparents []string) (context.Context, func(error)) {
 	o := linksOf(traceparents)

@@ -139,8 +139,8 @@ func (e *Element) compareRevision(a Applied) Outcome {
 // So a delete wins over fetches that began before it, even of an entity that was never seen.
 //
 // A fetch that began after the applied one, but before that one was stored, may have read the provider before
-// or after it. Unless both agree, the entity is fetched again, and until then such a fetch changes nothing but
-// a delete, which wins over what began before it.
+// or after it. Unless both agree, the entity is fetched again, and until then such a fetch changes nothing
+// but a delete, which wins over what began before it.
 func (b *Batch) compareFetch(e *Element, a *Applied) Outcome {
 	e.Revision = max(a.Revision, 1) // a stale one shows the revision that it lost to
 	if e.FetchSeq < a.FetchSeq {

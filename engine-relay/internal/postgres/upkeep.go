@@ -19,7 +19,8 @@ func (s *Store) EnsurePartitions(ctx context.Context, days int) (int, error) {
 }
 
 // DropPartition implements upkeep.Store.
-func (s *Store) DropPartition(ctx context.Context, t upkeep.Table, before time.Time) (dropped bool, err error) {
+func (s *Store) DropPartition(ctx context.Context, t upkeep.Table,
+	before time.Time) (dropped bool, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT relay.drop_partition($1, $2::date)`, string(t),
 		before.UTC().Format(time.DateOnly)).Scan(&dropped)
 	if err != nil {

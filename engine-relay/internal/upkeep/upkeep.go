@@ -113,8 +113,8 @@ func New(c Config) *Upkeep {
 		}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "storefront_relay_upkeep_failures_total",
-			Help: "Maintenance tasks that failed and are tried again: " +
-				"partitions, retention (a day that is to be dropped is in use), lines, strays, marks, parked.",
+			Help: "Maintenance tasks that failed and are tried again: partitions, retention (a day that is " +
+				"to be dropped is in use), lines, strays, marks, parked.",
 		}, []string{"task"}),
 	}
 	c.Registerer.MustRegister(u.ahead, u.defaultPartitionRows, u.parked, u.dropped, u.purgedLines, u.failures)

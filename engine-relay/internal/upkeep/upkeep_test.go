@@ -52,7 +52,8 @@ func (d *diary) DropPartition(_ context.Context, table Table, before time.Time) 
 }
 
 // Three pages, of which the second one fails once.
-func (d *diary) PurgeCartLines(_ context.Context, _ time.Time, page int64) (deleted int, next int64, err error) {
+func (d *diary) PurgeCartLines(_ context.Context, _ time.Time,
+	page int64) (deleted int, next int64, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.pages = append(d.pages, page)
@@ -135,7 +136,8 @@ func TestRetention(t *testing.T) {
 		if n := testutil.ToFloat64(u.dropped); n != 6 {
 			t.Errorf("%v days are dropped, want 6", n)
 		}
-		for table, age := range map[Table]time.Duration{Signals: 30 * day, Decisions: 30 * day, Audit: 10 * day} {
+		for table, age := range map[Table]time.Duration{Signals: 30 * day, Decisions: 30 * day,
+			Audit: 10 * day} {
 			if !d.before[table].Equal(began.Add(-age)) {
 				t.Errorf("%s: dropped before %v", table, d.before[table])
 			}
