@@ -24,7 +24,7 @@ const (
 
 // written are the tables and columns that the sink's transaction writes.
 var written = [][2]string{
-	{"relay.ledger", "connection_id, digest, stored_at"},
+	{"relay.ledger_digests", "digest, stored_at"},
 	{"relay.signals", "*"},
 	{"relay.audit", "*"},
 	{"relay.cart_lines", "*"},

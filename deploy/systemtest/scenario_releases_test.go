@@ -164,7 +164,7 @@ func (r *release) checkOwn(t *testing.T) {
 			t.Errorf("the engine of %s got %s", r.name, event)
 		}
 	}
-	for table, want := range map[string]int{"relay.signals": len(r.sent), "relay.ledger": len(r.sent),
+	for table, want := range map[string]int{"relay.signals": len(r.sent), "relay.ledger_digests": len(r.sent),
 		"relay.parked": 0, "control.connections": 1} {
 		if n := r.number("SELECT count(*)::int FROM " + table); n != want {
 			t.Errorf("%s of %s has %d rows, want %d", table, r.name, n, want)

@@ -14,14 +14,14 @@ func TestSizes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, table := range []string{"relay.ledger", "control.observations", "delivery.entries",
+	for _, table := range []string{"relay.ledger_digests", "control.observations", "delivery.entries",
 		"control.river_job"} {
 		if before.Tables[table].Bytes == 0 {
 			t.Errorf("%s has no size", table)
 		}
 	}
 	for name := range before.Tables {
-		if name == "relay.ledger_00" || name == "control.observations_default" {
+		if name == "relay.ledger_digests_00" || name == "control.observations_default" {
 			t.Errorf("the partition %s is listed", name)
 		}
 	}
@@ -33,16 +33,16 @@ func TestSizes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 50 {
-		m.exec(`INSERT INTO relay.ledger (connection_id, digest) VALUES ('con_a', gen_random_uuid())`)
+		m.exec(`INSERT INTO relay.ledger_digests (digest) VALUES (gen_random_uuid())`)
 	}
 	held, err := m.store.Sizes(t.Context())
 	if err != nil || held.NextXID < before.NextXID+50 || held.OldestXID > held.NextXID-50 {
 		t.Errorf("the snapshot of another role is not seen: %+v, %v", held, err)
 	}
-	if held.Tables["relay.ledger"].Bytes <= before.Tables["relay.ledger"].Bytes ||
-		held.Database <= held.Tables["relay.ledger"].Bytes {
-		t.Errorf("ledger %+v after %+v, database %d", held.Tables["relay.ledger"],
-			before.Tables["relay.ledger"], held.Database)
+	if held.Tables["relay.ledger_digests"].Bytes <= before.Tables["relay.ledger_digests"].Bytes ||
+		held.Database <= held.Tables["relay.ledger_digests"].Bytes {
+		t.Errorf("ledger %+v after %+v, database %d", held.Tables["relay.ledger_digests"],
+			before.Tables["relay.ledger_digests"], held.Database)
 	}
 	if err := reader.Rollback(t.Context()); err != nil {
 		t.Fatal(err)

@@ -145,7 +145,9 @@ func TestViolations(t *testing.T) {
 	f("S8", "stored with another", func(w *scene) { w.state.Signals[2].Visitor = w.state.Signals[1].Visitor })
 	f("S8", "in Kafka with another", func(w *scene) { w.state.Topic[2].Visitor = "" })
 	f("S8", "at the engine with another", func(w *scene) { w.state.Engine.Receipts[2].Visitor = "vis_x" })
-	f("S9", "ledger", func(w *scene) { w.state.Ledger[con]++ })
+	f("S9", "ledger does not have each", func(w *scene) { w.state.Ledger[con]-- })
+	f("S9", "each stored signal once", func(w *scene) { delete(w.state.Ledger, con) })
+	f("S9", "ledger has signals that are not stored", func(w *scene) { w.state.LedgerOnly = 1 })
 	f("S9", "counts differ", func(w *scene) { w.state.Queue[0].Counted = 3 })
 	f("S9", "view differs", func(w *scene) { w.state.Queue[0].ViewDead = 1 })
 	f("S9", "exports a wrong number",

@@ -11,11 +11,14 @@ func (r *checker) checkQueue() {
 	for _, s := range r.state.Signals {
 		stored[s.Connection]++
 	}
-	for connection, n := range r.state.Ledger {
-		if r.connections[connection] && n != stored[connection] {
-			r.violation("S9", "the ledger does not have as many signals as are stored",
-				fmt.Sprintf("%s: %d, stored %d", connection, n, stored[connection]))
+	for connection, n := range stored {
+		if r.connections[connection] && n != r.state.Ledger[connection] {
+			r.violation("S9", "the ledger does not have each stored signal once",
+				fmt.Sprintf("%s: %d, stored %d", connection, r.state.Ledger[connection], n))
 		}
+	}
+	if r.state.LedgerOnly > 0 {
+		r.violation("S9", "the ledger has signals that are not stored", fmt.Sprint(r.state.LedgerOnly))
 	}
 	for k, s := range r.signals {
 		switch {

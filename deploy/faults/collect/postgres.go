@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"storefront.internal/shared/ident"
+	"storefront.internal/shared/signal"
 )
 
 // database reads all tables in one snapshot.
@@ -62,13 +65,30 @@ func (c *collector) signals(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	var connection string
-	var n int
-	return forEachRow(ctx, tx, `SELECT connection_id, count(*) FROM relay.ledger GROUP BY connection_id`,
-		[]any{&connection, &n}, func() error {
-			c.state.Ledger[connection] = n
+	return c.ledger(ctx, tx)
+}
+
+// ledger counts the digests of both forms of the ledger by the connections of the stored signals.
+func (c *collector) ledger(ctx context.Context, tx pgx.Tx) error {
+	digests := map[[16]byte]bool{}
+	var d [16]byte
+	err := forEachRow(ctx, tx, `SELECT digest FROM relay.ledger_digests UNION SELECT digest FROM relay.ledger`,
+		[]any{&d}, func() error {
+			digests[d] = true
 			return nil
 		})
+	if err != nil {
+		return err
+	}
+	for _, s := range c.state.Signals {
+		key := signal.LedgerDigest(ident.ConnectionID(s.Connection), ident.SignalID(s.ID))
+		if digests[key] {
+			c.state.Ledger[s.Connection]++
+			delete(digests, key)
+		}
+	}
+	c.state.LedgerOnly = len(digests)
+	return nil
 }
 
 func (c *collector) lines(ctx context.Context, tx pgx.Tx) error {

@@ -10,12 +10,14 @@ type State struct {
 	Drain time.Duration // time until the deployment was idle
 
 	Signals []Signal
-	Ledger  map[string]int // rows by connection
+	Ledger  map[string]int // by connection: stored signals that are in the ledger, each counted once
 	Lines   []CartLine
 	Parked  []ParkedSignal
 	Topic   []TopicSignal // one for each signal of each record
 	Missing int64         // records that Kafka had already deleted
 	Lag     map[string]int64
+	// LedgerOnly is the number of rows of the ledger that belong to no stored signal.
+	LedgerOnly int
 
 	Engine  Engine
 	Stuck   []Stuck

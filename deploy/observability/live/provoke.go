@@ -84,8 +84,8 @@ func (p *provoker) growLag(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	const lock = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0; LOCK TABLE relay.ledger IN " +
-		"ACCESS EXCLUSIVE MODE"
+	const lock = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0; LOCK TABLE " +
+		"relay.ledger_digests IN ACCESS EXCLUSIVE MODE"
 	if _, err := conn.Exec(ctx, lock); err != nil {
 		return fmt.Errorf("lock the ledger: %w", err)
 	}

@@ -27,7 +27,7 @@ func NewLedger(pool *pgxpool.Pool) *Ledger {
 	return &Ledger{pool: pool, slots: semaphore.NewWeighted(maxLookups)}
 }
 
-// Known implements intake.Ledger: one query for the batch.
+// Known implements intake.Ledger: one query for the batch, of both forms of the ledger (ADR 34).
 func (l *Ledger) Known(ctx context.Context, c ident.ConnectionID, ids []ident.SignalID) ([]bool, error) {
 	if err := l.slots.Acquire(ctx, 1); err != nil {
 		return nil, err
@@ -37,7 +37,10 @@ func (l *Ledger) Known(ctx context.Context, c ident.ConnectionID, ids []ident.Si
 	for i, id := range ids {
 		digests[i] = signal.LedgerDigest(c, id)
 	}
-	const query = `SELECT digest FROM relay.ledger WHERE connection_id = $1 AND digest = ANY($2::uuid[])`
+	const query = `
+		SELECT digest FROM relay.ledger_digests WHERE digest = ANY($2::uuid[])
+		UNION ALL
+		SELECT digest FROM relay.ledger WHERE connection_id = $1 AND digest = ANY($2::uuid[])`
 	rows, err := l.pool.Query(ctx, query, c, digests)
 	if err != nil {
 		return nil, fmt.Errorf("ask ledger: %w", err)

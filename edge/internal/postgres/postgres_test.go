@@ -95,19 +95,25 @@ func TestLedger(t *testing.T) {
 	owner, edge := open(t)
 	ledger := NewLedger(edge)
 	store := func(c ident.ConnectionID, id ident.SignalID) {
+		exec(t, owner, `INSERT INTO relay.ledger_digests (digest) VALUES ($1)`, signal.LedgerDigest(c, id))
+	}
+	// Rows of the previous form, from before the migration that made the trigger.
+	exec(t, owner, `ALTER TABLE relay.ledger DISABLE TRIGGER insert_digest`)
+	storeBefore := func(c ident.ConnectionID, id ident.SignalID) {
 		exec(t, owner, `INSERT INTO relay.ledger (connection_id, digest) VALUES ($1, $2)`, c,
 			signal.LedgerDigest(c, id))
 	}
 	store("con_1", "sig_a")
-	store("con_1", "sig_c")
+	storeBefore("con_1", "sig_c")
 	store("con_2", "sig_b")
+	storeBefore("con_2", "sig_d")
 	for _, tc := range []struct {
 		c    ident.ConnectionID
 		ids  []ident.SignalID
 		want []bool
 	}{
 		{"con_1", []ident.SignalID{"sig_a", "sig_b", "sig_c", "sig_a"}, []bool{true, false, true, true}},
-		{"con_2", []ident.SignalID{"sig_a", "sig_b"}, []bool{false, true}},
+		{"con_2", []ident.SignalID{"sig_a", "sig_b", "sig_c", "sig_d"}, []bool{false, true, false, true}},
 		{"con_3", []ident.SignalID{"sig_a"}, []bool{false}},
 		{"con_1", nil, []bool{}},
 	} {
@@ -189,6 +195,7 @@ func TestRoleOfTheEdge(t *testing.T) {
 		`SELECT * FROM control.connector_tokens`,
 		`UPDATE control.key_version SET version = 0`, `DELETE FROM control.api_keys`,
 		`INSERT INTO relay.ledger (connection_id, digest) VALUES ('c', gen_random_uuid())`,
+		`INSERT INTO relay.ledger_digests (digest) VALUES (gen_random_uuid())`,
 		`SELECT ip FROM relay.audit`, `SELECT * FROM relay.signals`, `SELECT * FROM relay.decisions`,
 		`SELECT * FROM delivery.entries`, `CREATE TABLE public.x ()`,
 	} {

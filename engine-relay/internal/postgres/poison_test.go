@@ -81,7 +81,7 @@ func TestOnlyPoison(t *testing.T) {
 	)
 	expect(t, "parked", b.count(t, "relay.parked WHERE sqlstate = '22021'"), 3)
 	expect(t, "decisions", b.count(t, "relay.decisions"), 1)
-	expect(t, "ledger", b.count(t, "relay.ledger"), 0)
+	expect(t, "ledger", b.count(t, "relay.ledger_digests"), 0)
 	expect(t, "audits", b.count(t, "relay.audit"), 0)
 }
 
@@ -170,7 +170,7 @@ func TestASchemaThatDoesNotFitShowsInReadiness(t *testing.T) {
 		t.Error("readiness did not tell")
 	}
 	expect(t, "parked", b.count(t, "relay.parked"), 0)
-	expect(t, "ledger", b.count(t, "relay.ledger"), 0)
+	expect(t, "ledger", b.count(t, "relay.ledger_digests"), 0)
 }
 
 // TestPoisonAmongTrouble: the store fails during the search for poison; only the poison is parked.

@@ -16,6 +16,8 @@ func TestTheRelaysRoleOwnsNothing(t *testing.T) {
 	b := setup(t)
 	b.record(t, batchOf(click("a")))
 	for _, forbidden := range []string{
+		`DELETE FROM relay.ledger_digests`, `UPDATE relay.ledger_digests SET stored_at = now()`,
+		`TRUNCATE relay.ledger_digests`, `ALTER TABLE relay.ledger DISABLE TRIGGER insert_digest`,
 		`DELETE FROM relay.ledger`, `UPDATE relay.ledger SET stored_at = now()`, `TRUNCATE relay.ledger`,
 		`DELETE FROM relay.signals`, `UPDATE relay.signals SET quantity = 1`, `SELECT connection_id FROM relay.signals_default`,
 		`SELECT ip FROM relay.audit`, `UPDATE relay.audit SET ip = ''`, `DELETE FROM relay.audit`,
@@ -43,9 +45,11 @@ func TestWhatTheEdgeMayReadOfTheRelay(t *testing.T) {
 		}
 	}
 	f(`SELECT connection_id, digest, stored_at FROM relay.ledger`, "")
+	f(`SELECT digest, stored_at FROM relay.ledger_digests`, "")
 	f(`SELECT EXISTS (SELECT FROM relay.audit WHERE stored_at > now() - interval '1 hour')`, "")
 	f(`SELECT ip FROM relay.audit`, "42501")
 	f(`INSERT INTO relay.ledger (connection_id, digest) VALUES ('con_a', gen_random_uuid())`, "42501")
+	f(`INSERT INTO relay.ledger_digests (digest) VALUES (gen_random_uuid())`, "42501")
 	f(`SELECT signal_id FROM relay.signals`, "42501")
 	f(`SELECT items FROM relay.decisions`, "42501")
 	f(`SELECT quantity FROM relay.cart_lines`, "42501")

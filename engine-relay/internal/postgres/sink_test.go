@@ -28,7 +28,7 @@ func TestOneBatchStoresEverything(t *testing.T) {
 	)
 
 	expect(t, "signals", b.count(t, "relay.signals"), 3)
-	expect(t, "ledger", b.count(t, "relay.ledger"), 3)
+	expect(t, "ledger", b.count(t, "relay.ledger_digests"), 3)
 	expect(t, "marked", b.count(t, "relay.signals WHERE foreign_item"), 0)
 	expect(t, "audit", one[string](t, b, `SELECT ip || ' ' || user_agent || ' ' || clients FROM relay.audit`),
 		`203.0.113.9 test {"sig_full":{"timezone":"UTC"}}`)

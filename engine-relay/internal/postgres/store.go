@@ -31,10 +31,16 @@ func (s *Store) InTx(ctx context.Context, fn func(sink.Tx) error) error {
 // tx implements sink.Tx.
 type tx struct{ pgx.Tx }
 
+// A signal is new when neither form of the ledger has its digest (ADR 34). Rows that the migration to
+// ledger_digests found in relay.ledger are visible to every snapshot since. Each later row of relay.ledger,
+// which a relay of the previous release inserts, is in ledger_digests too, so its unique index decides.
+// An empty relay.ledger is asked once; OFFSET 0 keeps the planner from reading all of a filled one.
 const insertLedger = `
-INSERT INTO relay.ledger (connection_id, digest)
-SELECT connection_id, digest
+INSERT INTO relay.ledger_digests (digest)
+SELECT digest
 FROM unnest($1::text[], $2::uuid[]) WITH ORDINALITY AS k (connection_id, digest, n)
+WHERE NOT (EXISTS (SELECT FROM relay.ledger) AND EXISTS (
+    SELECT FROM relay.ledger AS l WHERE l.connection_id = k.connection_id AND l.digest = k.digest OFFSET 0))
 ORDER BY n
 ON CONFLICT DO NOTHING
 RETURNING digest`
