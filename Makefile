@@ -111,8 +111,8 @@ bench: build ## Run the benchmarks and write deploy/bench/RESULTS.md (BENCH=patt
 		$(or $(PKG),$$(go list work | grep -v '/deploy/systemtest'))
 
 .PHONY: bench-ledger
-bench-ledger: build ## Fill the ledger and measure its size and the cost of a signal (ROWS=100000000 takes hours and 40 GB of disk)
-	LEDGER_ROWS=$(or $(ROWS),20000000) bin/local exec -- go test -run '^$$' -bench '^Benchmark(LedgerForms|FilledLedger)$$' -benchtime 1x -timeout 8h storefront.internal/deploy/bench
+bench-ledger: build ## Fill the ledger and measure its size and the cost of a signal (ROWS=10000000; ROWS=100000000 BENCH='^BenchmarkFilledLedger$$/digests' needs 12 GB of disk)
+	LEDGER_ROWS=$(or $(ROWS),20000000) bin/local exec -- go test -run '^$$' -bench '$(or $(BENCH),^Benchmark(LedgerForms|FilledLedger)$$)' -benchtime 1x -timeout 8h storefront.internal/deploy/bench
 
 .PHONY: bench-compare
 bench-compare: build ## Run the benchmarks of recording signals and of reading items, alternating with the edge of another commit (BASE=ref; BENCH=pattern)

@@ -138,15 +138,19 @@ func (s *deployment) copied(b *testing.B) float64 {
 	return sinkSignals / took.Seconds()
 }
 
-// tables are the rows that the sink wrote.
-func (s *deployment) tables(b *testing.B, where string) (all []limit.Table) {
+// tables are the rows that the sink wrote, with those of the ledger that the condition selects.
+func (s *deployment) tables(b *testing.B, ledgerWhere string) (all []limit.Table) {
 	b.Helper()
 	for _, t := range written {
 		columns := t[1]
 		if columns == "*" {
 			columns = s.columns(b, t[0])
 		}
-		rows, err := limit.Read(context.Background(), s.Settings.Database, t[0], columns, where)
+		of := ""
+		if t[0] == "relay.ledger_digests" {
+			of = ledgerWhere
+		}
+		rows, err := limit.Read(context.Background(), s.Settings.Database, t[0], columns, of)
 		check(b, err)
 		all = append(all, rows)
 	}

@@ -49,7 +49,7 @@ FOR NO KEY UPDATE`
 
 	setCleanSeq = `
 UPDATE control.entities
-SET clean_seq = $4, fetched_at = clock_timestamp()
+SET clean_seq = $4, fetched_at = statement_timestamp()
 WHERE connection_id = $1 AND entity = $2 AND external_id = $3`
 )
 

@@ -72,11 +72,11 @@ func (c *collector) signals(ctx context.Context, tx pgx.Tx) error {
 func (c *collector) ledger(ctx context.Context, tx pgx.Tx) error {
 	digests := map[[16]byte]bool{}
 	var d [16]byte
-	err := forEachRow(ctx, tx, `SELECT digest FROM relay.ledger_digests UNION SELECT digest FROM relay.ledger`,
-		[]any{&d}, func() error {
-			digests[d] = true
-			return nil
-		})
+	const query = `SELECT digest FROM relay.ledger_digests UNION SELECT digest FROM relay.ledger`
+	err := forEachRow(ctx, tx, query, []any{&d}, func() error {
+		digests[d] = true
+		return nil
+	})
 	if err != nil {
 		return err
 	}

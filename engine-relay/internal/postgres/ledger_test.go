@@ -46,7 +46,8 @@ func (b *bundle) thisRelease(ctx context.Context, keys []sink.LedgerKey, then fu
 	return inserted, err
 }
 
-func (b *bundle) releaseBefore(ctx context.Context, keys []sink.LedgerKey, then func() error) (digests, error) {
+func (b *bundle) releaseBefore(ctx context.Context, keys []sink.LedgerKey,
+	then func() error) (digests, error) {
 	connections, all := make([]string, len(keys)), make([][16]byte, len(keys))
 	for i, k := range keys {
 		connections[i], all[i] = string(k.ConnectionID), k.Digest
@@ -141,7 +142,8 @@ func (b *bundle) waiter(t *testing.T, first, second ledgerWriter, id int, end fu
 			found, err = second(t.Context(), key, commit)
 			done <- err
 		}()
-		for b.count(t, `pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 0 {
+		for b.count(t, `pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 0 {
 			select {
 			case err := <-done:
 				t.Fatalf("the second transaction did not wait: %d, %v", len(found), err)
