@@ -25,7 +25,7 @@ type Config struct {
 	settings.Kafka
 	settings.Telemetry
 	settings.ServerTLS
-	Compression  string          `envconfig:"KAFKA_COMPRESSION" default:"lz4" desc:"compression of Kafka records: none, snappy, lz4 or zstd"`
+	Compression  string          `envconfig:"KAFKA_COMPRESSION" default:"snappy" desc:"compression of Kafka records: none, snappy, lz4 or zstd"`
 	Keyed        bool            `envconfig:"KAFKA_KEYED" default:"false" desc:"write the signals of a connection to one group of partitions while its leader answers, by 64 buckets of connections, so that the transactions of several relays touch different connections; one producer for each of KAFKA_TOPIC_PARTITIONS, at most 64, instead of one for all"`
 	DecisionKeys settings.Secret `envconfig:"DECISION_KEYS" required:"true" desc:"keys of Decision ids, kid:base64[,kid:base64…]; the first signs new ids, all verify; the same for every edge, and kept as long as Decisions are"`
 
