@@ -113,7 +113,7 @@ func heldProducer(t *testing.T, cfg ProducerConfig) (*Producer, *gate) {
 	await(t, "the held flush is in flight", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return len(p.parts.list) > 0 && p.parts.list[0].flushes == 1 && p.queue.length == 0
+		return len(p.parts.list) > 0 && p.parts.list[0].flushes == 1 && p.queue.first == nil
 	})
 	return p, &w.requests
 }
@@ -124,7 +124,11 @@ func awaitQueued(t *testing.T, p *Producer, n int) {
 	await(t, fmt.Sprintf("%d records are queued", n), func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return p.queue.length >= n
+		queued := 0
+		for rec := p.queue.first; rec != nil; rec = rec.next {
+			queued++
+		}
+		return queued >= n
 	})
 }
 

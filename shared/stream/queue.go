@@ -2,10 +2,7 @@ package stream
 
 // recordQueue is the records that no flush has yet, oldest first. The records are its links, since a list of
 // package container/list would need another allocation for each.
-type recordQueue struct {
-	first, last *queuedRecord
-	length      int
-}
+type recordQueue struct{ first, last *queuedRecord }
 
 func (q *recordQueue) push(rec *queuedRecord) {
 	rec.queued, rec.previous = true, q.last
@@ -15,7 +12,6 @@ func (q *recordQueue) push(rec *queuedRecord) {
 		q.last.next = rec
 	}
 	q.last = rec
-	q.length++
 }
 
 func (q *recordQueue) remove(rec *queuedRecord) {
@@ -30,5 +26,4 @@ func (q *recordQueue) remove(rec *queuedRecord) {
 		rec.next.previous = rec.previous
 	}
 	rec.queued, rec.previous, rec.next = false, nil, nil
-	q.length--
 }

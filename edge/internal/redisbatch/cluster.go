@@ -35,19 +35,22 @@ func (c *cluster) execute(deadline time.Time, batches []*Batch) error {
 	}
 	for _, b := range batches {
 		for range b.commands {
-			if err := b.addResult(cmds[0].Result()); err != nil {
+			r, err := b.result(cmds[0].Result())
+			if err != nil {
 				return err
 			}
+			b.addReply(r)
 			cmds = cmds[1:]
 		}
 		if b.shared == nil {
 			continue
 		}
-		if err := b.addResult(cmds[0].Result()); err != nil {
+		r, err := b.result(cmds[0].Result())
+		if err != nil {
 			return err
 		}
-		last := len(b.replies) - 1
-		b.replies, b.number, cmds = b.replies[:last], b.replies[last], cmds[1:]
+		b.addShared(r, b.texts[r.start:r.end])
+		cmds = cmds[1:]
 	}
 	return nil
 }
@@ -58,8 +61,8 @@ func (c *cluster) warm(ctx context.Context, _ int) error { return c.client.Ping(
 // close implements transport: the client is its owner's.
 func (c *cluster) close() {}
 
-// addResult adds a reply that the client has read.
-func (b *Batch) addResult(value any, err error) error {
+// result returns a reply that the client has read; its text is in the batch's texts.
+func (b *Batch) result(value any, err error) (reply, error) {
 	r := reply{start: len(b.texts)}
 	var reported goredis.Error
 	switch v := value.(type) {
@@ -74,12 +77,11 @@ func (b *Batch) addResult(value any, err error) error {
 		case errors.As(err, &reported):
 			r.kind, b.texts = errorReply, append(b.texts, reported.Error()...)
 		default:
-			return fmt.Errorf("redis: pipeline: %w", err)
+			return r, fmt.Errorf("redis: pipeline: %w", err)
 		}
 	default:
-		return errProtocol
+		return r, errProtocol
 	}
 	r.end = len(b.texts)
-	b.addReply(r)
-	return nil
+	return r, nil
 }
