@@ -91,7 +91,7 @@ matrix: build ## Make each dependency fail in each way and write deploy/runbooks
 .PHONY: faults
 faults: build ## Inject faults into a whole deployment and check what it stored (MINUTES=10 SEED=n FAULTS=N1,N2 REDIS=false SIGNALS=n BROKERS=n CONNECTIONS=n REPORT=file)
 	bin/faults run -minutes $(or $(MINUTES),10) -seed $(or $(SEED),0) -faults "$(FAULTS)" -redis=$(or $(REDIS),true) -bin $(CURDIR)/bin \
-		-signals $(or $(SIGNALS),0) -brokers $(or $(BROKERS),0) -connections $(or $(CONNECTIONS),6) -markdown "$(REPORT)"
+		-signals $(or $(SIGNALS),0) -brokers $(or $(BROKERS),0) $(addprefix -connections ,$(CONNECTIONS)) -markdown "$(REPORT)"
 
 .PHONY: faults-selftest
 faults-selftest: build ## Plant bugs and check that the campaign finds each of them (ONLY=mutant,scenario)

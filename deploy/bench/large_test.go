@@ -147,7 +147,8 @@ func benchmarkFilledLedger(b *testing.B, f filledLedger) {
 	size := s.number(`SELECT sum(pg_total_relation_size(inhrelid))::bigint
 		FROM pg_inherits WHERE inhparent = $1::regclass`, f.table)
 	rows.add("%s: %d rows, filled in %s, %.1f GB; cost per signal ÷ with none: %.2f "+
-		"(%.0f and %.0f signals/s)", f.name, stored, took.Round(time.Second), float64(size)/1e9, empty/filled, filled, empty)
+		"(%.0f and %.0f signals/s)", f.name, stored, took.Round(time.Second), float64(size)/1e9,
+		empty/filled, filled, empty)
 	bare := s.copiedInto(b)
 	rows.add("cost per signal ÷ of a bare copy into the same filled ledger (%.0f signals/s): %.2f", bare,
 		bare/filled)

@@ -32,7 +32,7 @@ type ledgerForm struct{ name, table, columns, key, insert string }
 
 var ledgerForms = []ledgerForm{
 	{
-		"connection and digest (as it is)", "ledger_text",
+		"connection and digest (of the release before)", "ledger_text",
 		`connection_id text COLLATE "C" NOT NULL, digest uuid NOT NULL,
 			stored_at timestamptz NOT NULL DEFAULT now()`,
 		"connection_id, digest",
