@@ -14,6 +14,7 @@ require (
 	github.com/tink-crypto/tink-go/v2 v2.9.0
 	go.opentelemetry.io/otel/sdk v1.47.0
 	go.uber.org/goleak v1.3.0
+	golang.org/x/net v0.61.0
 	golang.org/x/sync v0.24.0
 	pgregory.net/rapid v1.3.0
 )

@@ -130,19 +130,26 @@ func (k Kafka) validateTopics() []error {
 
 var topicName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
 
-// Telemetry is the fragment of all services: the operations port, the log and tracing.
-type Telemetry struct {
-	AdminListen string     `envconfig:"ADMIN_LISTEN" default:":9090" desc:"address of the operations port: /metrics /livez /readyz /version /debug/top (not of control)"`
+// Operations is the fragment of all processes: the operations port and the log.
+type Operations struct {
+	AdminListen string     `envconfig:"ADMIN_LISTEN" default:":9090" desc:"address of the operations port: /metrics /livez /readyz /version, and of edge and relay /debug/top"`
 	AdminPprof  bool       `envconfig:"ADMIN_PPROF" default:"false" desc:"serve /debug/pprof on the operations port"`
 	LogLevel    slog.Level `envconfig:"LOG_LEVEL" default:"INFO" desc:"DEBUG, INFO, WARN or ERROR"`
+}
 
+// Validate implements the check that Load calls.
+func (o Operations) Validate() []error { return Listen("ADMIN_LISTEN", o.AdminListen) }
+
+// Telemetry is the fragment of all services: Operations and tracing.
+type Telemetry struct {
+	Operations
 	TraceEndpoint string  `envconfig:"TRACE_ENDPOINT" desc:"base URL of an OpenTelemetry collector (OTLP over HTTP in JSON, not gRPC: http://collector:4318), to which /v1/traces is added; empty: no tracing. OTEL_RESOURCE_ATTRIBUTES adds attributes of the process"`
 	TraceRatio    float64 `envconfig:"TRACE_RATIO" default:"0.01" desc:"share of the requests that are traced, 0 to 1; a request with a traceparent continues that trace, and keeps its sender's decision except at the edge, where strangers send it"`
 }
 
 // Validate implements the check that Load calls.
 func (t Telemetry) Validate() []error {
-	errs := Listen("ADMIN_LISTEN", t.AdminListen)
+	var errs []error
 	if u, err := url.Parse(t.TraceEndpoint); t.TraceEndpoint != "" &&
 		(err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil ||
 			u.RawQuery != "" || u.Fragment != "") {

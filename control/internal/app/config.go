@@ -10,6 +10,7 @@ import (
 	"storefront.internal/control/internal/principal"
 	"storefront.internal/control/internal/seal"
 	"storefront.internal/control/internal/stats"
+	"storefront.internal/control/internal/webhook"
 	"storefront.internal/shared/settings"
 )
 
@@ -37,11 +38,8 @@ type Config struct {
 	Retention
 }
 
-// The smallest budgets.
-const (
-	minBodyBudget    = 32 << 20
-	minWebhookBudget = 5 << 20
-)
+// minBodyBudget is the smallest budget of the bodies of deliver_observations.
+const minBodyBudget = 32 << 20
 
 // lateCatchUps is after how many intervals without a catch-up a shop counts as late: one passes while a
 // reload takes its turn, and another one until a failed catch-up has been repeated.
@@ -77,9 +75,9 @@ func (c *Config) Validate() []error {
 	if c.BodyBudget < minBodyBudget {
 		faults = append(faults, settings.Errorf("BODY_BUDGET", "must be at least %d", minBodyBudget))
 	}
-	if c.WebhookBudget < minWebhookBudget {
+	if c.WebhookBudget < webhook.MaxBody {
 		faults = append(faults, settings.Errorf("WEBHOOK_BODY_BUDGET", "must be at least %d",
-			minWebhookBudget))
+			webhook.MaxBody))
 	}
 	return faults
 }

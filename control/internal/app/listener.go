@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/net/netutil"
 
 	"storefront.internal/shared/servercert"
+	"storefront.internal/shared/settings"
 )
 
 // listener is the HTTP server as a part of the process.
@@ -32,8 +37,7 @@ func (l *listener) start(ctx context.Context, failed func(error)) error {
 	}
 	l.addr.Store(socket.Addr().String())
 	if l.limit > 0 {
-		socket = &limitedListener{Listener: socket, open: make(chan struct{}, l.limit),
-			closed: make(chan struct{})}
+		socket = netutil.LimitListener(socket, l.limit)
 	}
 	go func() {
 		if err := l.server.Serve(l.certificate.Listener(socket)); !errors.Is(err, http.ErrServerClosed) {
@@ -56,42 +60,13 @@ func (l *listener) bound() string {
 	return addr
 }
 
-// limitedListener accepts a connection when there is room for it.
-type limitedListener struct {
-	net.Listener
-	open   chan struct{}
-	closed chan struct{}
-	once   sync.Once
-}
-
-// Accept implements net.Listener.
-func (l *limitedListener) Accept() (net.Conn, error) {
-	select {
-	case l.open <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-	c, err := l.Listener.Accept()
+// loadCertificate returns nil when the listener has no TLS.
+func loadCertificate(prefix string, files settings.ServerTLS, r prometheus.Registerer,
+	logger *slog.Logger) (*servercert.Certificate, error) {
+	cert, err := servercert.Load(servercert.Config{Files: files, Logger: logger, Now: time.Now})
 	if err != nil {
-		<-l.open
-		return nil, err
+		return nil, fmt.Errorf("%s_%w", prefix, err)
 	}
-	return &limitedConn{Conn: c, done: sync.OnceFunc(func() { <-l.open })}, nil
-}
-
-// Close implements net.Listener.
-func (l *limitedListener) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return l.Listener.Close()
-}
-
-type limitedConn struct {
-	net.Conn
-	done func()
-}
-
-// Close implements net.Conn.
-func (c *limitedConn) Close() error {
-	defer c.done()
-	return c.Conn.Close()
+	servercert.Register(r, cert)
+	return cert, nil
 }

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -12,11 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"storefront.internal/control/internal/principal"
 	"storefront.internal/control/internal/receiver"
-	"storefront.internal/shared/servercert"
 	"storefront.internal/shared/service"
 	"storefront.internal/shared/settings"
 	"storefront.internal/shared/telemetry"
@@ -29,21 +25,19 @@ const ReceiverPrefix = "RECEIVER"
 // the connectors' tokens.
 type ReceiverConfig struct {
 	settings.ServerTLS
+	settings.Operations
 	Listen          string          `envconfig:"LISTEN" default:":8082" desc:"address of the public surface that providers deliver to"`
 	Path            string          `envconfig:"PATH" desc:"path in front of /{provider}/{endpoint_id}, that of CONTROL_WEBHOOK_URL; empty: none"`
 	ControlURL      string          `envconfig:"CONTROL_URL" required:"true" desc:"base URL of control"`
 	ConnectorTokens settings.Secret `envconfig:"CONNECTOR_TOKENS" required:"true" desc:"connector principals as in CONTROL_CONNECTOR_TOKENS; those of shopify, tiendanube and woocommerce are used, and of two values the first"`
 	Timeout         time.Duration   `envconfig:"TIMEOUT" default:"10s" desc:"longest wait for control before the provider is answered 503"`
 	BodyBudget      int64           `envconfig:"BODY_BUDGET" default:"67108864" desc:"bytes of request bodies that the process holds at a time, at least 5242880 (one body; a chunked one counts as that); a request that exceeds it gets a 503"`
-	AdminListen     string          `envconfig:"ADMIN_LISTEN" default:":9090" desc:"address of the operations port: /metrics /livez /readyz /version"`
-	AdminPprof      bool            `envconfig:"ADMIN_PPROF" default:"false" desc:"serve /debug/pprof on the operations port"`
-	LogLevel        slog.Level      `envconfig:"LOG_LEVEL" default:"INFO" desc:"DEBUG, INFO, WARN or ERROR"`
 	MaxConnections  int             `envconfig:"MAX_CONNECTIONS" default:"1024" desc:"connections that may be open; more wait until one ends"`
 }
 
 // Validate implements the check that settings.Load calls. No error quotes a token.
 func (c *ReceiverConfig) Validate() []error {
-	errs := append(settings.Listen("LISTEN", c.Listen), settings.Listen("ADMIN_LISTEN", c.AdminListen)...)
+	errs := settings.Listen("LISTEN", c.Listen)
 	if c.Path != "" && (!strings.HasPrefix(c.Path, "/") || strings.HasSuffix(c.Path, "/")) {
 		errs = append(errs, settings.Errorf("PATH", "must begin with a slash and not end with one"))
 	}
@@ -160,15 +154,4 @@ func receive(ctx context.Context, environ []string, logs io.Writer) error {
 		return err
 	}
 	return a.Run(ctx)
-}
-
-// loadCertificate returns nil when the listener has no TLS.
-func loadCertificate(prefix string, files settings.ServerTLS, r prometheus.Registerer,
-	logger *slog.Logger) (*servercert.Certificate, error) {
-	cert, err := servercert.Load(servercert.Config{Files: files, Logger: logger, Now: time.Now})
-	if err != nil {
-		return nil, fmt.Errorf("%s_%w", prefix, err)
-	}
-	servercert.Register(r, cert)
-	return cert, nil
 }

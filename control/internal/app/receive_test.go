@@ -150,7 +150,7 @@ func TestReceiverBoundsItsConnections(t *testing.T) {
 	t.Parallel()
 	cfg := ReceiverConfig{Listen: "127.0.0.1:0", ControlURL: "http://127.0.0.1:1", MaxConnections: 1,
 		ConnectorTokens: "tiendanube:" + connectorToken, Timeout: time.Second, BodyBudget: 1 << 23,
-		AdminListen: "127.0.0.1:0"}
+		Operations: settings.Operations{AdminListen: "127.0.0.1:0"}}
 	a, err := NewReceiver(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"storefront.internal/control/internal/principal"
+	"storefront.internal/control/internal/webhook"
 	"storefront.internal/shared/ident"
 )
 
@@ -30,7 +31,7 @@ func (r *route) limit() int64 {
 	case observations:
 		return maxObservationsBody
 	case webhooks:
-		return maxWebhookBody
+		return webhook.MaxBody
 	}
 	return maxBodyBytes
 }

@@ -49,7 +49,7 @@ func shopCases(large string) []documented {
 		none  = "/internal/v1/connections/con_none/bootstrap"
 		one   = `{"connection_id":"con_1"}`
 	)
-	larger := strings.Repeat("x", maxWebhookBody+1)
+	larger := strings.Repeat("x", webhook.MaxBody+1)
 	running := fails(&fault.Error{Code: fault.BootstrapRunning,
 		Extra: map[string]any{"bootstrap_run_id": "bsr_2"}})
 	post, get := http.MethodPost, http.MethodGet

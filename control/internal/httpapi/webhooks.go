@@ -11,12 +11,9 @@ import (
 // 401, like a wrong signature.
 const webhooks = "/internal/v1/webhooks/{provider}/{endpoint_id}"
 
-// maxWebhookBody is the largest body that a provider may send.
-const maxWebhookBody = 5 << 20
-
 // deliverWebhook is deliver_webhook. The signature is verified over the bytes as they came.
 func (a *API) deliverWebhook(ctx context.Context, r *request) (reply, error) {
-	buffer, err := a.webhooks.read(r, maxWebhookBody)
+	buffer, err := a.webhooks.read(r, webhook.MaxBody)
 	if err != nil {
 		return reply{}, err
 	}

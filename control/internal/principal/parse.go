@@ -28,8 +28,7 @@ type Tokens struct {
 
 // Parse returns the keyring. It reports all errors and quotes no token.
 func Parse(t Tokens) (*Keyring, error) {
-	p := parser{providerForm: regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`),
-		seen: make(map[[sha256.Size]byte]bool)}
+	p := newParser()
 	p.connectors(t.Connectors)
 	p.optional(Identity{Role: Backend}, t.Backend)
 	p.optional(Identity{Role: Engine}, t.Engine)
@@ -42,23 +41,25 @@ func Parse(t Tokens) (*Keyring, error) {
 // ConnectorTokens returns the current token of each provider of the setting that Parse reads, for a caller of
 // control.
 func ConnectorTokens(setting string) (map[string]settings.Secret, error) {
-	if _, err := Parse(Tokens{Connectors: setting}); err != nil {
-		return nil, err
+	p := newParser()
+	p.connectors(setting)
+	if len(p.errs) > 0 {
+		return nil, errors.Join(p.errs...)
 	}
-	tokens := map[string]settings.Secret{}
-	for part := range strings.SplitSeq(setting, ",") {
-		provider, values, _ := strings.Cut(strings.TrimSpace(part), ":")
-		current, _, _ := strings.Cut(values, "|")
-		tokens[provider] = settings.Secret(strings.TrimSpace(current))
-	}
-	return tokens, nil
+	return p.current, nil
 }
 
 type parser struct {
 	providerForm *regexp.Regexp
 	entries      []entry
+	current      map[string]settings.Secret // of each connector
 	seen         map[[sha256.Size]byte]bool
 	errs         []error
+}
+
+func newParser() *parser {
+	return &parser{providerForm: regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`),
+		current: make(map[string]settings.Secret), seen: make(map[[sha256.Size]byte]bool)}
 }
 
 func (p *parser) errorf(format string, args ...any) {
@@ -70,7 +71,6 @@ func (p *parser) connectors(setting string) {
 		p.errorf("the connector principal is mandatory: set at least one provider:token")
 		return
 	}
-	providers := make(map[string]bool)
 	for i, part := range strings.Split(setting, ",") {
 		provider, values, ok := strings.Cut(strings.TrimSpace(part), ":")
 		if !ok || !p.providerForm.MatchString(provider) || provider == CustomProvider {
@@ -78,11 +78,12 @@ func (p *parser) connectors(setting string) {
 				i+1, CustomProvider)
 			continue
 		}
-		if providers[provider] {
+		if _, named := p.current[provider]; named {
 			p.errorf("connector %q: named twice; give both values as provider:token|next", provider)
 			continue
 		}
-		providers[provider] = true
+		current, _, _ := strings.Cut(values, "|")
+		p.current[provider] = settings.Secret(current)
 		p.values(Identity{Role: Connector, Provider: provider}, values)
 	}
 }

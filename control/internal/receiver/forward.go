@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"net/http"
 	"time"
-)
 
-const wooCommerce = "woocommerce"
+	"storefront.internal/control/internal/provider/shopify"
+	"storefront.internal/control/internal/provider/tiendanube"
+	"storefront.internal/control/internal/provider/woocommerce"
+)
 
 // signatureHeader is where deliver_webhook takes the provider's signature.
 const signatureHeader = "X-Provider-Signature"
@@ -15,16 +17,16 @@ const signatureHeader = "X-Provider-Signature"
 // there counts.
 func headers(provider string) map[string][]string {
 	switch provider {
-	case "tiendanube":
+	case tiendanube.Name:
 		return map[string][]string{signatureHeader: {"X-Linkedstore-Hmac-Sha256"}}
-	case "shopify":
+	case shopify.Name:
 		return map[string][]string{
 			signatureHeader:           {"X-Shopify-Hmac-Sha256", "Shopify-Hmac-Sha256"},
 			"X-Provider-Topic":        {"X-Shopify-Topic", "Shopify-Topic"},
 			"X-Provider-Delivery-Id":  {"X-Shopify-Event-Id", "Shopify-Event-Id"},
 			"X-Provider-Triggered-At": {"X-Shopify-Triggered-At", "Shopify-Triggered-At"},
 		}
-	case wooCommerce:
+	case woocommerce.Name:
 		return map[string][]string{
 			signatureHeader:          {"X-Wc-Webhook-Signature"},
 			"X-Provider-Topic":       {"X-Wc-Webhook-Topic"},

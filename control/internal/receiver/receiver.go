@@ -18,13 +18,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"storefront.internal/control/internal/provider/woocommerce"
+	"storefront.internal/control/internal/webhook"
 	"storefront.internal/shared/ident"
 	"storefront.internal/shared/settings"
 	"storefront.internal/shared/telemetry"
 )
 
 // MaxBody is the largest body of a webhook, which is that of deliver_webhook.
-const MaxBody = 5 << 20
+const MaxBody = webhook.MaxBody
 
 // maxSignature bounds the text of a signature.
 const maxSignature = 512
@@ -48,7 +50,6 @@ type Config struct {
 type Receiver struct {
 	cfg    Config
 	client *http.Client
-	ping   *regexp.Regexp // of WooCommerce
 	digits *regexp.Regexp // of a Retry-After
 	used   atomic.Int64   // of the budget
 	lines  *telemetry.Throttle[outcome]
@@ -59,9 +60,8 @@ func New(c Config) *Receiver {
 	for provider := range c.Tokens {
 		c.Metrics.expect(provider)
 	}
-	return &Receiver{cfg: c, ping: regexp.MustCompile(`^webhook_id=[0-9]+$`),
-		digits: regexp.MustCompile(`^[0-9]{1,6}$`),
-		lines:  telemetry.NewThrottle[outcome](time.Minute, 5),
+	return &Receiver{cfg: c, digits: regexp.MustCompile(`^[0-9]{1,6}$`),
+		lines: telemetry.NewThrottle[outcome](time.Minute, 5),
 		client: &http.Client{Transport: c.Transport, Timeout: c.Timeout,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
@@ -130,7 +130,7 @@ func (r *Receiver) receive(w http.ResponseWriter, req *http.Request, d *delivery
 	}
 	d.translate(req.Header)
 	switch {
-	case d.signature == "" && d.provider == wooCommerce && r.ping.Match(d.body):
+	case d.signature == "" && d.provider == woocommerce.Name && new(woocommerce.Adapter).IsPing(d.body):
 		return ping, http.StatusOK // WooCommerce asks whether the address answers; there is nothing to take
 	case d.signature == "" || len(d.signature) > maxSignature:
 		return unsigned, http.StatusUnauthorized

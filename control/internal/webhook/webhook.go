@@ -25,6 +25,9 @@ import (
 	"storefront.internal/shared/settings"
 )
 
+// MaxBody is the largest body that a provider may send, in bytes.
+const MaxBody = 5 << 20
+
 // Request is a webhook as it came.
 type Request struct {
 	Caller     string // provider of the caller
