@@ -152,7 +152,8 @@ func (t *leaseTx) addLanes(ctx context.Context, tx pgx.Tx, first *lane) error {
 	if want <= 0 {
 		return nil
 	}
-	// The first lane is locked by this transaction, so it is found again.
+	// The first lane is locked by this transaction, so it is usually found again: not if others that have
+	// waited as long come before it now.
 	turn := newTurnQuery([]int16{int16(first.Kind)}, retryLaneBase-1, want+1)
 	turn.unsent = true
 	locked, err := turn.lock(ctx, tx)
@@ -165,6 +166,7 @@ func (t *leaseTx) addLanes(ctx context.Context, tx pgx.Tx, first *lane) error {
 	lanes := slices.DeleteFunc(locked, func(l *lane) bool {
 		return l.ConnectionID == first.ConnectionID && l.Lane == first.Lane
 	})
+	lanes = lanes[:min(want, len(lanes))]
 	if len(lanes) == 0 {
 		return nil
 	}
