@@ -13,6 +13,7 @@ import (
 
 	"storefront.internal/deploy/local/project"
 	"storefront.internal/deploy/stack"
+	"storefront.internal/shared/testkit"
 )
 
 // suite is what all scenarios share: built binaries, addresses of the stores, a migrated database to clone.
@@ -63,7 +64,8 @@ func runTests(m *testing.M) (code int, err error) {
 		err = errors.Join(err, stack.Exec(context.Background(), h.server, "DROP DATABASE "+h.template))
 	}()
 	shared = h
-	found := &leakDetector{next: http.DefaultTransport}
+	testkit.OwnTransport()
+	found := &leakDetector{next: http.DefaultClient.Transport}
 	http.DefaultClient.Transport = found
 	httpClient.Transport = &leakDetector{next: httpClient.Transport, report: found}
 	code = m.Run()

@@ -89,7 +89,7 @@ func (w *world) send(method, path string, body io.Reader, header ...string) *htt
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
-	res, err := http.DefaultClient.Do(r)
+	res, err := w.server.Client().Do(r)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -271,7 +271,7 @@ func TestBodiesBeyondTheBudget(t *testing.T) {
 	w.control.hold = hold
 	first := make(chan int)
 	go func() {
-		res, err := http.DefaultClient.Do(w.signed(make([]byte, MaxBody)))
+		res, err := w.server.Client().Do(w.signed(make([]byte, MaxBody)))
 		if err != nil {
 			first <- 0
 			return

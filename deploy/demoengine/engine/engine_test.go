@@ -14,6 +14,7 @@ type harness struct {
 	t      *testing.T
 	engine *Engine
 	url    string
+	client *http.Client
 }
 
 func newHarness(t *testing.T) *harness {
@@ -21,7 +22,7 @@ func newHarness(t *testing.T) *harness {
 	e := New("right", func() time.Time { return time.Unix(1_000_000, 0) })
 	s := httptest.NewServer(e.Handler())
 	t.Cleanup(s.Close)
-	return &harness{t: t, engine: e, url: s.URL}
+	return &harness{t: t, engine: e, url: s.URL, client: s.Client()}
 }
 
 func (h *harness) post(path, token, body string) (status int, answer string, err error) {
@@ -31,7 +32,7 @@ func (h *harness) post(path, token, body string) (status int, answer string, err
 		h.t.Fatal(err)
 	}
 	r.Header.Set("Authorization", "Bearer "+token)
-	res, err := http.DefaultClient.Do(r)
+	res, err := h.client.Do(r)
 	if err != nil {
 		return 0, "", err
 	}

@@ -83,43 +83,62 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 func (c *Client) Send(ctx context.Context, kind deliveries.Kind, bodies [][]byte) deliver.Reply {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	tracker := &sendTracker{}
-	ctx = httptrace.WithClientTrace(ctx, tracker.trace())
-	req, err := c.request(ctx, kind, bodies)
+	body, err := requestBody(kind, bodies)
 	if err != nil {
 		return deliver.Reply{Transmission: deliver.NotSent, Err: err}
 	}
-	res, err := c.http.Do(req)
+	res, sent, err := c.post(ctx, kind, body)
 	if err != nil {
-		if tracker.sentNothing(ctx) {
-			return deliver.Reply{Transmission: deliver.NotSent, Err: redact(err)}
-		}
-		return deliver.Reply{Transmission: deliver.Unanswered, Err: redact(err)}
+		return deliver.Reply{Transmission: sent, Err: redact(err)}
 	}
 	defer res.Body.Close()
 	reply := deliver.Reply{
 		Transmission: deliver.Answered, Status: res.StatusCode,
 		RetryAfter: backoff.RetryAfter(res.Header.Get("Retry-After"), time.Now(), maxRetryAfter),
 	}
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	switch {
 	case kind != deliveries.Interaction || res.StatusCode != http.StatusOK:
 	case err != nil:
 		reply.Err = redact(err)
-	case len(body) > maxAnswer:
+	case len(answer) > maxAnswer:
 		reply.Err = errors.New("the engine's answer is too long")
 	default:
-		reply.Results, reply.Err = parseResults(body, len(bodies))
+		reply.Results, reply.Err = parseResults(answer, len(bodies))
 	}
 	return reply
 }
 
-func (c *Client) request(ctx context.Context, kind deliveries.Kind, bodies [][]byte) (*http.Request, error) {
-	path, media, head, tail := "/v1/interactions", "application/json", `{"interactions":[`, `]}`
+// post makes the request, and says how far it came when there is no response. The engine may close an idle
+// connection at the moment the request takes it. As long as no byte was written, post takes another one. The
+// transport itself does so only for requests that it may also repeat after they were sent.
+func (c *Client) post(ctx context.Context, kind deliveries.Kind, body []byte) (*http.Response,
+	deliver.Transmission, error) {
+	for {
+		tracker := &sendTracker{}
+		req, err := c.request(httptrace.WithClientTrace(ctx, tracker.trace()), kind, body)
+		if err != nil {
+			return nil, deliver.NotSent, err
+		}
+		res, err := c.http.Do(req)
+		switch {
+		case err == nil:
+			return res, deliver.Answered, nil
+		case !tracker.sentNothing(ctx):
+			return nil, deliver.Unanswered, err
+		case !tracker.reused || ctx.Err() != nil:
+			return nil, deliver.NotSent, err
+		}
+	}
+}
+
+// requestBody joins the bodies to the body of the kind's call.
+func requestBody(kind deliveries.Kind, bodies [][]byte) ([]byte, error) {
+	head, tail := `{"interactions":[`, `]}`
 	switch kind {
 	case deliveries.Interaction:
 	case deliveries.Envelope:
-		path, media, head, tail = "/v1/observations", "application/cloudevents-batch+json", `[`, `]`
+		head, tail = `[`, `]`
 	default:
 		return nil, fmt.Errorf("the engine has no call for kind %d", kind)
 	}
@@ -134,8 +153,15 @@ func (c *Client) request(ctx context.Context, kind deliveries.Kind, bodies [][]b
 		}
 		whole = append(whole, b...)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+path,
-		bytes.NewReader(append(whole, tail...)))
+	return append(whole, tail...), nil
+}
+
+func (c *Client) request(ctx context.Context, kind deliveries.Kind, body []byte) (*http.Request, error) {
+	path, media := "/v1/interactions", "application/json"
+	if kind == deliveries.Envelope {
+		path, media = "/v1/observations", "application/cloudevents-batch+json"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -163,11 +189,13 @@ type sendTracker struct {
 	conns     []*countedConn
 	start     []int64
 	untracked bool // a connection without a counter was used
+	reused    bool // the last connection had been idle
 }
 
 func (t *sendTracker) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GotConn: func(info httptrace.GotConnInfo) {
+			t.reused = info.Reused
 			c, ok := counted(info.Conn)
 			if !ok {
 				t.untracked = true
