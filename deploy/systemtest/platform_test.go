@@ -289,6 +289,18 @@ func (s *shop) revision(externalID string) int {
 		s.ConnectionID, externalID)
 }
 
+// history is what the archive holds of a product, a line for each observation.
+func (s *shop) history(externalID string) string {
+	s.t.Helper()
+	rows, err := s.x.pool.Query(context.Background(), "SELECT format('%s %s %s %s %s', received_at, revision, "+
+		"operation, state, convert_from(raw, 'UTF8')) FROM control.observations WHERE connection_id = $1 AND "+
+		"entity = 'product' AND external_id = $2 ORDER BY observation_id", s.ConnectionID, externalID)
+	check(s.t, err)
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	check(s.t, err)
+	return strings.Join(lines, "\n")
+}
+
 // deliveries is the number of webhooks of the shop that were accepted.
 func (s *shop) deliveries() int {
 	s.t.Helper()

@@ -90,7 +90,8 @@ func changeIsAnnounced(s *shop, edge *stack.Process) {
 
 // doubledWebhooks: webhooks with the same body are all accepted, since each may be about another change, and
 // the last change wins. Each change makes one revision at most: changes between two fetches make one
-// together, and a page of a load or catch-up that overlaps with a fetch does not put an older state back.
+// together, a page of a load or catch-up that overlaps with a fetch does not put an older state back, and a
+// load that reads what was fetched makes none.
 func doubledWebhooks(s *shop, edge *stack.Process) {
 	const changes, each = 5, 8
 	for i := range changes {
@@ -102,7 +103,12 @@ func doubledWebhooks(s *shop, edge *stack.Process) {
 		s.t.Errorf("%d deliveries were taken, %d were sent", n, changes*each)
 	}
 	if n := s.revision("1001"); n < 2 || n > changes+1 {
-		s.t.Errorf("%d changes made revision %d", changes, n)
+		s.t.Errorf("%d changes made revision %d:\n%s", changes, n, s.history("1001"))
+	}
+	before := s.revision("1001")
+	s.loaded()
+	if n := s.revision("1001"); n != before {
+		s.t.Errorf("a load of what was fetched made revision %d of %d:\n%s", n, before, s.history("1001"))
 	}
 }
 

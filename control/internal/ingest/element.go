@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"time"
@@ -24,7 +25,8 @@ func NewBatch(from observation.Source, at time.Time, fetched []provider.Fetched,
 }
 
 // newElement returns the element of a fetched entity. Its digest covers the bytes that read_raw serves: the
-// provider's own, none for a deleted entity.
+// provider's own without the white space around them, none for a deleted entity. An entity that is fetched
+// alone may end with a newline, which it does not have in a page.
 func newElement(f *provider.Fetched, at time.Time, fetchSeq int64) observation.Element {
 	e := observation.Element{
 		Observation: catalog.Observation{
@@ -32,7 +34,8 @@ func newElement(f *provider.Fetched, at time.Time, fetchSeq int64) observation.E
 			SourceUpdatedAt: f.SourceUpdatedAt,
 		},
 		Content: f.Document,
-		ID:      ident.ObservationID(ident.RandomAt(ident.Observation, at)), Raw: f.Raw, FetchSeq: fetchSeq,
+		ID:      ident.ObservationID(ident.RandomAt(ident.Observation, at)),
+		Raw:     bytes.TrimSpace(f.Raw), FetchSeq: fetchSeq,
 	}
 	if e.Raw == nil {
 		e.Raw = []byte{}
