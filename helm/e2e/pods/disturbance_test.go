@@ -118,6 +118,13 @@ func judge(t *testing.T, o *outcome) {
 	if err != nil {
 		t.Error(err)
 	}
+	for _, l := range []*load{o.kept, o.fresh} {
+		for _, id := range l.refused {
+			if shared.created[id] > 0 {
+				t.Logf("%s got no answer of success, and is at the engine", id)
+			}
+		}
+	}
 }
 
 // undisturbed fails when a request fails during the disturbance. It is repeated when the machine stalled.
@@ -125,7 +132,7 @@ func undisturbed(t *testing.T, d disturbance) {
 	t.Helper()
 	for attempt := 1; ; attempt++ {
 		if d.prepare != nil {
-			if err := d.prepare(); err != nil {
+			if err := errors.Join(d.prepare(), program.Wait(2*time.Minute, noPodEnds)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -3,6 +3,7 @@ package pods
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -27,6 +29,7 @@ type load struct {
 	mu        sync.Mutex
 	sent      int
 	accepted  []string
+	refused   []string
 	failures  map[string]int
 	first     []string // examples of failures
 	latencies []time.Duration
@@ -69,6 +72,7 @@ func (l *load) send(id string) {
 		l.latencies = append(l.latencies, took)
 		return
 	}
+	l.refused = append(l.refused, id)
 	l.failures[failure]++
 	if len(l.first) < 5 {
 		l.first = append(l.first, fmt.Sprintf("%s after %s: %s", began.UTC().Format("15:04:05.000"),
@@ -80,9 +84,9 @@ func (l *load) send(id string) {
 func (l *load) post(id string) string {
 	const form = `{"signals":[{"signal_id":%q,"type":"impression","occurred_at":%q,"decision_id":%q}]}`
 	body := fmt.Sprintf(form, id, time.Now().UTC().Format(time.RFC3339), l.shop.decision)
-	tries := 0
+	var tries atomic.Int32
 	ctx := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{
-		GotConn: func(httptrace.GotConnInfo) { tries++ }})
+		GotConn: func(httptrace.GotConnInfo) { tries.Add(1) }})
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost,
 		l.url+"/v1/connections/"+l.shop.connection+"/storefront-signals", strings.NewReader(body))
 	if err != nil {
@@ -94,6 +98,9 @@ func (l *load) post(id string) string {
 	res, err := l.client.Do(r)
 	if err != nil {
 		text := err.Error()
+		if errors.Is(err, context.DeadlineExceeded) {
+			text = fmt.Sprintf("out of time with %d connections", tries.Load())
+		}
 		return text[strings.LastIndex(text, `": `)+1:]
 	}
 	defer res.Body.Close()
@@ -101,7 +108,7 @@ func (l *load) post(id string) string {
 	switch {
 	case err != nil:
 		return err.Error()
-	case tries > 1:
+	case tries.Load() > 1:
 		return "sent again by the client"
 	case res.StatusCode != http.StatusAccepted:
 		return fmt.Sprintf("%d %.80s", res.StatusCode, text)

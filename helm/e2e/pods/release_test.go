@@ -260,6 +260,9 @@ func uninstall(t *testing.T) {
 
 // upgradeFromPrevious installs the release before on new stores and upgrades it under load.
 func upgradeFromPrevious(t *testing.T) {
+	if _, err := helm("uninstall", "storefront", "--ignore-not-found", "--wait", "--timeout=3m"); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := kubectl("-n", namespace, "rollout", "restart", "deployment/postgresql", "deployment/redis",
 		"deployment/kafka"); err != nil {
 		t.Fatal(err)
