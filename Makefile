@@ -82,6 +82,7 @@ deploy/webtest/node_modules edge/sdk/node_modules: %/node_modules: %/package-loc
 soak: build ## Run the system tests at full length (SOAKTIME=120m at most)
 	SOAK=1 bin/local exec -- env $(TEST) -v -parallel 16 -timeout $(SOAKTIME) storefront.internal/deploy/systemtest/...
 	SOAK=1 bin/local exec -- env $(TEST) -v -run 'TestADelete|TestFetches' storefront.internal/control/internal/postgres
+	SOAK=1 bin/local exec -- env $(TEST) -v -run TestUpgradeBesideWriters storefront.internal/shared/pg/migrations
 
 .PHONY: matrix
 matrix: build ## Make each dependency fail in each way and write deploy/runbooks/failure-matrix.md (8 minutes)

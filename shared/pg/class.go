@@ -97,6 +97,9 @@ func classOfState(e *pgconn.PgError) ErrorClass {
 // that does not wait.
 const LockNotAvailable = "55P03"
 
+// UndefinedTable is the SQLSTATE of a statement that names a table that does not exist.
+const UndefinedTable = "42P01"
+
 // SQLState returns the SQLSTATE of an error, empty when it has none.
 func SQLState(err error) string {
 	var pgErr *pgconn.PgError

@@ -1,5 +1,5 @@
--- What is quarantined leaves the quarantine when its entity is accepted. While the index is built, writers of
--- observations wait.
+-- What is quarantined leaves the quarantine when its entity is accepted. Migration 31 builds the index and marks
+-- the entities of what is in the quarantine already.
 
 -- +goose Up
 
@@ -11,12 +11,3 @@ ALTER TABLE control.entities
     ADD COLUMN quarantined_digest   text             NOT NULL DEFAULT '',
     ADD COLUMN quarantined_revision bigint           NOT NULL DEFAULT 0;
 GRANT UPDATE (quarantined_id, quarantined_digest, quarantined_revision) ON control.entities TO storefront_control;
-CREATE INDEX observations_quarantined_entity ON control.observations (connection_id, entity, external_id)
-    WHERE state = 'quarantined';
-INSERT INTO control.entities AS e (connection_id, entity, external_id, quarantined_id, quarantined_revision)
-SELECT connection_id, entity, external_id, max(observation_id), max(revision)
-FROM control.observations
-WHERE state = 'quarantined' AND external_id <> ''
-GROUP BY connection_id, entity, external_id
-ON CONFLICT (connection_id, entity, external_id) DO UPDATE
-SET quarantined_id = excluded.quarantined_id, quarantined_revision = excluded.quarantined_revision;

@@ -1,9 +1,10 @@
 // Package migrations holds the schema of the database and migrates a database up to it.
 //
-// Files are numbered, run in one transaction each unless they say NO TRANSACTION, only go up, and are safe
-// while the previous release runs. Several migrators may run at once: one works, the others wait. Numbers may
-// have gaps, and a lower number that is added later is run too. The tables of River are not here; control
-// adds them.
+// Migrations are numbered, run in one transaction each unless they say NO TRANSACTION, only go up, and are
+// safe while the previous release runs. They are files of SQL, and functions where one statement is not
+// enough, such as an index of a partitioned table. Several migrators may run at once: one works, the others
+// wait. Numbers may have gaps, and a lower number that is added later is run too. The tables of River are not
+// here; control adds them.
 package migrations
 
 import (
@@ -38,24 +39,46 @@ const (
 )
 
 // A statement that waits for a lock makes every later user of the table wait behind it. So a migration gives
-// up after lockTimeout and starts again, up to blockedAttempts times.
+// up after lockTimeout and starts again, up to blockedAttempts times. Each attempt waits a little longer than
+// the one before it, up to maxLockTimeout: under load all transactions may take longer than the first timeout.
 const (
-	lockTimeout     = 2 * time.Second
+	lockTimeout     = 300 * time.Millisecond
+	maxLockTimeout  = 2 * time.Second
+	lockTimeoutStep = 10 * time.Millisecond
 	blockedPause    = time.Second
-	blockedAttempts = 200
+	blockedAttempts = 300
 )
 
 // Up runs the missing migrations. It is safe beside other migrators and beside traffic.
-func Up(ctx context.Context, url string) error { return up(ctx, url, files, lockTimeout) }
+func Up(ctx context.Context, url string) error {
+	return up(ctx, url, files, functions(), lockTimeout)
+}
 
-func up(ctx context.Context, url string, files fs.FS, lockTimeout time.Duration) (err error) {
+func up(ctx context.Context, url string, files fs.FS, functions []*goose.Migration,
+	lockTimeout time.Duration) error {
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil { // the parser's error may quote parts of the URL
 		return errors.New("database URL cannot be parsed")
 	}
-	if _, set := cfg.RuntimeParams["lock_timeout"]; !set {
-		cfg.RuntimeParams["lock_timeout"] = strconv.FormatInt(lockTimeout.Milliseconds(), 10)
+	_, set := cfg.RuntimeParams["lock_timeout"]
+	for attempt := 1; ; attempt++ {
+		if !set {
+			cfg.RuntimeParams["lock_timeout"] = strconv.FormatInt(lockTimeout.Milliseconds(), 10)
+		}
+		err := try(ctx, cfg, files, functions)
+		if err == nil {
+			return nil
+		}
+		blocked := pg.SQLState(err) == pg.LockNotAvailable
+		if !blocked || attempt == blockedAttempts || backoff.Sleep(ctx, blockedPause) != nil {
+			return fmt.Errorf("migrate: %w", err)
+		}
+		lockTimeout = max(lockTimeout, min(lockTimeout+lockTimeoutStep, maxLockTimeout))
 	}
+}
+
+// try runs the missing migrations until one fails.
+func try(ctx context.Context, cfg *pgx.ConnConfig, files fs.FS, functions []*goose.Migration) (err error) {
 	db := stdlib.OpenDB(*cfg)
 	defer func() { err = errors.Join(err, db.Close()) }()
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(lockInterval, lockAttempts))
@@ -64,20 +87,12 @@ func up(ctx context.Context, url string, files fs.FS, lockTimeout time.Duration)
 	}
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, files,
 		goose.WithSessionLocker(locker), goose.WithAllowOutofOrder(true),
-		goose.WithDisableGlobalRegistry(true))
+		goose.WithDisableGlobalRegistry(true), goose.WithGoMigrations(functions...))
 	if err != nil {
-		return fmt.Errorf("migrations: %w", err)
+		return err
 	}
-	for attempt := 1; ; attempt++ {
-		_, err := provider.Up(ctx)
-		if err == nil {
-			return nil
-		}
-		blocked := pg.SQLState(err) == pg.LockNotAvailable
-		if !blocked || attempt == blockedAttempts || backoff.Sleep(ctx, blockedPause) != nil {
-			return fmt.Errorf("migrate: %w", err)
-		}
-	}
+	_, err = provider.Up(ctx)
+	return err
 }
 
 // Querier is a pool, a connection or a transaction.
@@ -125,8 +140,8 @@ func currentVersion(wanted, applied []int64) int64 {
 	return max(current, slices.Max(applied))
 }
 
-// versions returns the numbers of the embedded files in ascending order. There is at least one file, since
-// the build fails otherwise.
+// versions returns the numbers of all migrations in ascending order. There is at least one file, since the
+// build fails otherwise.
 func versions() []int64 {
 	names, _ := fs.Glob(files, "*.sql") // the pattern is well formed
 	out := make([]int64, 0, len(names))
@@ -134,6 +149,9 @@ func versions() []int64 {
 		if v, err := goose.NumericComponent(name); err == nil {
 			out = append(out, v)
 		}
+	}
+	for _, f := range functions() {
+		out = append(out, f.Version)
 	}
 	slices.Sort(out)
 	return out
