@@ -40,7 +40,7 @@ const (
 
 // A statement that waits for a lock makes every later user of the table wait behind it. So a migration gives
 // up after lockTimeout and starts again, up to blockedAttempts times. Each attempt waits a little longer than
-// the one before it, up to maxLockTimeout: under load all transactions may take longer than the first timeout.
+// the one before it, up to maxLockTimeout: under load all transactions may take longer than the first one.
 const (
 	lockTimeout     = 300 * time.Millisecond
 	maxLockTimeout  = 2 * time.Second
