@@ -132,9 +132,12 @@ func undisturbed(t *testing.T, d disturbance) {
 	t.Helper()
 	for attempt := 1; ; attempt++ {
 		if d.prepare != nil {
-			if err := errors.Join(d.prepare(), program.Wait(2*time.Minute, noPodEnds)); err != nil {
+			if err := d.prepare(); err != nil {
 				t.Fatal(err)
 			}
+		}
+		if err := program.Wait(2*time.Minute, noPodEnds); err != nil { // of the test before
+			t.Fatal(err)
 		}
 		o := disturb(t, fmt.Sprintf("%s-%d", d.name, attempt), d.run)
 		switch {
