@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -58,6 +59,23 @@ func TestEveryEntryIsAProblem(t *testing.T) {
 		if status != e.Status || p["code"] != string(e.Code) || p["type"] != "https://errors.example/"+
 			e.Slug() || p["detail"] == "" {
 			t.Errorf("%s: %d %s", e.Code, status, body)
+		}
+	}
+}
+
+// Each problem has a heading, which is the end of its type, with its status and title below, and no other has.
+func TestThePageHasEveryProblem(t *testing.T) {
+	page, err := os.ReadFile("ERRORS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Count(string(page), "\n## "), len(Entries()); got != want {
+		t.Errorf("%d headings for %d problems", got, want)
+	}
+	for _, e := range Entries() {
+		want := fmt.Sprintf("\n## %s\n\n%d %s. ", e.Slug(), e.Status, e.Title)
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the page lacks %q", want)
 		}
 	}
 }
