@@ -112,7 +112,7 @@ func checkDashboards(ctx context.Context, p *prometheus, root string,
 		for _, panel := range d.Panels {
 			for _, q := range panel.Targets {
 				queries++
-				expr := strings.NewReplacer("$cluster", ".*", "$namespace", ".*", "$release", ".*",
+				expr := strings.NewReplacer("$cluster", ".*", "$namespace", ".*", "$release", ".*", "$pod", ".*",
 					"$__rate_interval", "30s").Replace(q.Expr)
 				n, err := p.points(ctx, expr)
 				switch {
