@@ -155,8 +155,8 @@ func TestDockerfileImage(t *testing.T) {
 			names = append(names, line)
 		}
 	}
-	if !slices.Equal(names, []string{"*", "!shared", "!edge", "!control", "!engine-relay", "**/testdata",
-		"**/*_test.go"}) {
+	if !slices.Equal(names, []string{"*", "!shared", "!edge", "!control", "!engine-relay", "!deploy/go.mod",
+		"!deploy/go.sum", "!deploy/demoengine", "**/testdata", "**/*_test.go"}) {
 		t.Errorf("the build context differs from what the test above copies: %q", names)
 	}
 }

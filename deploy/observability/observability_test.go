@@ -125,7 +125,8 @@ func TestDashboardsAreComplete(t *testing.T) {
 
 // aboutNoAlerts: some runbooks are about faults, symptoms, sizes and releases.
 func aboutNoAlerts(name string) bool {
-	return slices.Contains([]string{"failure-matrix.md", "releases.md", "capacity.md", "troubleshooting.md"}, name)
+	return slices.Contains([]string{"failure-matrix.md", "releases.md", "capacity.md", "troubleshooting.md"},
+		name)
 }
 
 func overlap(p, o live.Panel) bool {

@@ -34,6 +34,7 @@ type deployment struct {
 	hasRelay bool          // a relay that delivers to the engine runs
 	control  *stack.Process
 	count    *atomic.Int64 // of the processes, for their names
+	edges    *atomic.Int64
 }
 
 const readyWithin = 40 * time.Second
@@ -68,7 +69,7 @@ func newDatabase(t *testing.T) *deployment {
 func emptyDeployment(t *testing.T, name string, s stack.Settings) *deployment {
 	t.Helper()
 	logs := folder(t, shared.logs, name)
-	x := &deployment{t: t, name: name, group: name, count: &atomic.Int64{}}
+	x := &deployment{t: t, name: name, group: name, count: &atomic.Int64{}, edges: &atomic.Int64{}}
 	x.Deployment = stack.New(t.Context(), stack.Config{Settings: s, LogDir: logs, Say: t.Logf})
 	t.Cleanup(func() { check(t, x.Close(30*time.Second)) })
 	return x
@@ -111,10 +112,12 @@ func (x *deployment) controlAgain() {
 	check(x.t, x.Start(context.Background(), readyWithin, x.control))
 }
 
-// edge starts an edge and waits until it is ready. More variables win over the ordinary ones.
+// edge starts an edge and waits until it is ready. Every second one writes version 2 of the records, as while
+// a release is rolled out. More variables win over the ordinary ones.
 func (x *deployment) edge(more ...string) *stack.Process {
 	x.t.Helper()
 	p, err := x.Edge(x.nextName("edge"), append([]string{
+		fmt.Sprintf("EDGE_KAFKA_RECORD_VERSION=%d", 2-x.edges.Add(1)%2),
 		"EDGE_REDIS_PREFIX=" + x.name + ":", "EDGE_ENGINE_DEADLINE=5s", "EDGE_LOG_LEVEL=DEBUG"}, more...)...)
 	check(x.t, err)
 	return x.start(p, more...)

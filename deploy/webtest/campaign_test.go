@@ -176,7 +176,8 @@ func (c *running) breakStores() (stop func()) {
 	return func() { cancel(); all.Wait() }
 }
 
-// replaceKey revokes the key of all pages that are open; pages that open later have a new one.
+// replaceKey revokes the key of all pages that are open but last visits; pages that open later have a new one.
+// The first key is not revoked.
 func (c *running) replaceKey() {
 	ctx := c.t.Context()
 	keys, err := shared.api.ListKeys(ctx, shared.shop.ConnectionID)

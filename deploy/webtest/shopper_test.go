@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"storefront.internal/deploy/stack/client"
 	"storefront.internal/deploy/stack/link"
 	"storefront.internal/deploy/webtest/browser"
 )
@@ -48,8 +49,9 @@ func (s *shopper) live(ctx context.Context) (err error) {
 	return s.lastVisit(ctx)
 }
 
-func (s *shopper) open(ctx context.Context) (browser.Page, error) {
-	url := s.harness.shopper(s.name, "http://"+s.link.Addr(), *s.key.Load(), nil)
+// open opens the page with a key.
+func (s *shopper) open(ctx context.Context, key client.Storefront) (browser.Page, error) {
+	url := s.harness.shopper(s.name, "http://"+s.link.Addr(), key, nil)
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	return s.profile.Open(ctx, url)
@@ -57,7 +59,7 @@ func (s *shopper) open(ctx context.Context) (browser.Page, error) {
 
 // visit is one visit: a recommendation, some acts, a fault in between, and an end.
 func (s *shopper) visit(ctx context.Context) error {
-	p, err := s.open(ctx)
+	p, err := s.open(ctx, *s.key.Load())
 	if err != nil {
 		return err
 	}
@@ -165,7 +167,7 @@ func (s *shopper) leave(ctx context.Context, p browser.Page, do func(string) err
 		fallthrough
 	case 4:
 		s.say("left: with a second tab")
-		second, err := s.open(ctx)
+		second, err := s.open(ctx, *s.key.Load())
 		if err != nil {
 			return errors.Join(err, p.Close(ctx))
 		}
@@ -178,12 +180,13 @@ func (s *shopper) leave(ctx context.Context, p browser.Page, do func(string) err
 
 var errWaits = errors.New("signals still wait in the browser")
 
-// lastVisit opens the page once more on a sound way and waits until nothing waits in the browser.
+// lastVisit opens the page once more on a sound way, with a key that is not revoked meanwhile, and waits until
+// nothing waits in the browser. A page whose key is revoked keeps its signals for one with a new key.
 func (s *shopper) lastVisit(ctx context.Context) error {
 	if err := s.link.Heal(); err != nil {
 		return err
 	}
-	p, err := s.open(ctx)
+	p, err := s.open(ctx, shared.shop)
 	if err != nil {
 		return err
 	}

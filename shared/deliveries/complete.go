@@ -386,10 +386,10 @@ FROM (
         (SELECT e.created_at FROM delivery.entries e
          WHERE e.connection_id = o.connection_id AND e.kind = o.kind AND e.lane = o.lane
          ORDER BY e.seq LIMIT 1)
-    ) AS created_at, (
-        SELECT min(e.not_before) FROM delivery.entries e
-        WHERE e.connection_id = o.connection_id AND e.kind = o.kind AND e.lane = o.lane AND e.lane >= 8
-    ) AS due
+    ) AS created_at, CASE WHEN o.lane >= 8 THEN
+        (SELECT min(e.not_before) FROM delivery.entries e
+         WHERE e.connection_id = o.connection_id AND e.kind = o.kind AND e.lane = o.lane AND e.lane >= 8)
+    END AS due
     FROM unnest($1::text[], $2::smallint[], $3::smallint[], $4::interval[], $5::bigint[], $6::text[],
             $7::text[], $8::tid[])
         AS o (connection_id, kind, lane, delay, resume, unconfirmed, gone, tid)

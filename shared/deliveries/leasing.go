@@ -231,10 +231,10 @@ FROM (
     SELECT o.*, (
         SELECT e.created_at FROM delivery.entries e
         WHERE e.connection_id = o.connection_id AND e.kind = o.kind AND e.lane = o.lane ORDER BY e.seq LIMIT 1
-    ) AS created_at, (
+    ) AS created_at, CASE WHEN o.lane >= 8 THEN (
         SELECT min(e.not_before) FROM delivery.entries e
         WHERE e.connection_id = o.connection_id AND e.kind = o.kind AND e.lane = o.lane AND e.lane >= 8
-    ) AS due
+    ) END AS due
     FROM unnest($2::text[], $3::smallint[], $4::smallint[], $5::text[])
         AS o (connection_id, kind, lane, unconfirmed)
     OFFSET 0

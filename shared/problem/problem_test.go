@@ -63,7 +63,8 @@ func TestEveryEntryIsAProblem(t *testing.T) {
 	}
 }
 
-// Each problem has a heading, which is the end of its type, with its status and title below, and no other has.
+// Each problem has a heading, which is the end of its type, with its status and title below, and no other
+// has.
 func TestThePageHasEveryProblem(t *testing.T) {
 	page, err := os.ReadFile("ERRORS.md")
 	if err != nil {

@@ -88,6 +88,6 @@ func unmarshalDecision(b []byte) (*Decision, error) {
 		Schema int `json:"schema"`
 		Decision
 	}
-	err := decode(b, &in, &in.Schema)
+	err := decode(b, &in, &in.Schema, newestDecision)
 	return &in.Decision, err
 }

@@ -13,7 +13,9 @@ func FuzzRecord(f *testing.F) {
 	f.Add(AppendRecord(nil, exampleRecord()))
 	f.Add([]byte(`{"schema":1,"record_id":"","connection_id":"","store_id":"",` +
 		`"received_at":"2026-11-21T10:00:00Z","audit":{},"signals":[]}`))
-	f.Add([]byte(`{"schema":2}`))
+	f.Add([]byte(`{"schema":3}`))
+	f.Add(AppendCompact(nil, compactRecord()))
+	f.Add([]byte(`{"schema":2,"received_at":"2026-11-21T10:00:00Z","signals":[{"index":0,"like":0}]}`))
 	f.Add([]byte(`{"schema":1,"received_at":"0000-01-01T00:00:00Z","signals":[{"index":-1}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if read, ok := newReader(b).readRecord(); ok {
@@ -33,6 +35,10 @@ func FuzzRecord(f *testing.F) {
 		}
 		if again := AppendRecord(nil, second); string(again) != string(written) {
 			t.Fatalf("%q is written again as %q", written, again)
+		}
+		third, err := DecodeRecord(AppendCompact(nil, first))
+		if err != nil || string(AppendRecord(nil, third)) != string(written) {
+			t.Fatalf("%q, written compactly, is read as %+v, %v", b, third, err)
 		}
 		if len(first.Signals) != len(second.Signals) || !reflect.DeepEqual(first.Audit, second.Audit) {
 			t.Fatalf("%+v became %+v", first, second)

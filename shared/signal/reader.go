@@ -165,9 +165,12 @@ func (r *reader) optionalVisitor() *Visitor {
 	return v
 }
 
-// readRecord reads a record in the form of AppendRecord.
+// readRecord reads a record in the form of AppendRecord or of AppendCompact.
 func (r *reader) readRecord() (out Record, ok bool) {
-	r.expect(`{"schema":1`)
+	compact := r.accept(`{"schema":2`)
+	if !compact {
+		r.expect(`{"schema":1`)
+	}
 	out.RecordID = r.member(`"record_id":`)
 	out.ConnectionID = ident.ConnectionID(r.member(`"connection_id":`))
 	out.StoreID = ident.StoreID(r.member(`"store_id":`))
@@ -183,7 +186,8 @@ func (r *reader) readRecord() (out Record, ok bool) {
 			r.expect(",")
 		}
 		out.Signals = append(out.Signals, Recorded{})
-		r.recorded(&out.Signals[len(out.Signals)-1])
+		last := len(out.Signals) - 1
+		r.recorded(&out.Signals[last], out.Signals[:last], compact)
 	}
 	r.expect("}")
 	return out, r.done()
@@ -201,20 +205,28 @@ func (r *reader) audit() (a Audit) {
 	return a
 }
 
-func (r *reader) recorded(s *Recorded) {
+func (r *reader) recorded(s *Recorded, earlier []Recorded, compact bool) {
 	r.expect(`{"index":`)
 	s.Index = int(r.number())
+	whole := !compact || !r.accept(`,"like":`)
+	if !whole {
+		r.failed = !s.resemble(earlier, int(r.number())) || r.failed
+	}
 	s.ID = ident.SignalID(r.member(`"signal_id":`))
 	s.Type = Type(r.member(`"type":`))
 	s.OccurredAt = r.time(`"occurred_at":`)
-	s.DecisionID = ident.DecisionID(r.member(`"decision_id":`))
+	if whole {
+		s.DecisionID = ident.DecisionID(r.member(`"decision_id":`))
+	}
 	s.ItemID = ident.ItemID(r.member(`"item_id":`))
 	s.VariantID = ident.VariantID(r.member(`"variant_id":`))
 	s.Position = r.optionalNumber(`,"position":`)
 	s.Quantity = r.optionalNumber(`,"quantity":`)
 	s.OrderExternalID = r.member(`"order_external_id":`)
-	s.Visitor = r.optionalVisitor()
-	s.Client = r.optionalObject(`,"client":`)
+	if whole {
+		s.Visitor = r.optionalVisitor()
+		s.Client = r.optionalObject(`,"client":`)
+	}
 	r.expect("}")
 }
 

@@ -1,6 +1,7 @@
 package signal
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,9 +11,12 @@ import (
 	"storefront.internal/shared/ident"
 )
 
-// schema is the version of both records. A reader reads every version up to its own. A newer one is
+// The newest versions that this build reads. A reader reads every version up to its own. A newer one is
 // ErrUnknownSchema: the record is for the next release, and not malformed.
-const schema = 1
+const (
+	newestRecord   = 2
+	newestDecision = 1
+)
 
 // ErrUnknownSchema says that a record is of a newer version than this build reads.
 var ErrUnknownSchema = errors.New("signal: record of an unknown schema version")
@@ -33,22 +37,72 @@ type Recorded struct {
 	Signal
 }
 
-// AppendRecord appends the record as JSON.
+// AppendRecord appends the record as JSON, in version 1.
 func AppendRecord(dst []byte, r *Record) []byte {
-	dst = append(dst, `{"schema":1`...)
+	dst = appendHead(append(dst, `{"schema":1`...), r)
+	for i := range r.Signals {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendIndex(dst, &r.Signals[i])
+		dst = append(appendSignal(dst, &r.Signals[i].Signal, true), '}')
+	}
+	return append(dst, "]}"...)
+}
+
+// AppendCompact appends the record as JSON, in version 2. A signal with the same Decision, visitor and client
+// as an earlier one has "like", the position of that one in signals, instead of these three members.
+func AppendCompact(dst []byte, r *Record) []byte {
+	dst = appendHead(append(dst, `{"schema":2`...), r)
+	var whole recent
+	for i := range r.Signals {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendIndex(dst, &r.Signals[i])
+		like, found := whole.find(r.Signals, i)
+		if found {
+			dst = strconv.AppendInt(appendName(dst, "like"), int64(like), 10)
+		}
+		dst = append(appendSignal(dst, &r.Signals[i].Signal, !found), '}')
+	}
+	return append(dst, "]}"...)
+}
+
+// recent are the positions of the last signals that were written whole. There are few, so that a record with
+// many Decisions takes no longer.
+type recent struct {
+	positions [4]int
+	written   int
+}
+
+// find returns the position of a signal with the Decision, visitor and client of the one at position i. If
+// there is none, i becomes the most recent.
+func (w *recent) find(signals []Recorded, i int) (like int, found bool) {
+	for _, like := range w.positions[:min(w.written, len(w.positions))] {
+		if alike(&signals[like].Signal, &signals[i].Signal) {
+			return like, true
+		}
+	}
+	w.positions[w.written%len(w.positions)] = i
+	w.written++
+	return 0, false
+}
+
+func alike(a, b *Signal) bool {
+	return a.DecisionID == b.DecisionID && bytes.Equal(a.Client, b.Client) &&
+		(a.Client == nil) == (b.Client == nil) && (a.Visitor == b.Visitor ||
+		a.Visitor != nil && b.Visitor != nil && *a.Visitor == *b.Visitor)
+}
+
+// appendHead appends what stands before the signals.
+func appendHead(dst []byte, r *Record) []byte {
 	dst = appendMember(dst, "record_id", r.RecordID)
 	dst = appendMember(dst, "connection_id", string(r.ConnectionID))
 	dst = appendMember(dst, "store_id", string(r.StoreID))
 	dst = appendTime(dst, "received_at", r.ReceivedAt)
 	dst = appendAudit(dst, &r.Audit)
-	dst = append(appendName(dst, "signals"), '[')
-	for i := range r.Signals {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendRecorded(dst, &r.Signals[i])
-	}
-	return append(dst, "]}"...)
+	return append(appendName(dst, "signals"), '[')
 }
 
 func appendAudit(dst []byte, a *Audit) []byte {
@@ -64,24 +118,31 @@ func appendAudit(dst []byte, a *Audit) []byte {
 	return append(dst, '}')
 }
 
-func appendRecorded(dst []byte, r *Recorded) []byte {
-	dst = append(dst, `{"index":`...)
-	dst = strconv.AppendInt(dst, int64(r.Index), 10)
-	s := &r.Signal
+func appendIndex(dst []byte, r *Recorded) []byte {
+	return strconv.AppendInt(append(dst, `{"index":`...), int64(r.Index), 10)
+}
+
+// appendSignal appends the members of a signal; whole is with Decision, visitor and client.
+func appendSignal(dst []byte, s *Signal, whole bool) []byte {
 	dst = appendMember(dst, "signal_id", string(s.ID))
 	dst = appendMember(dst, "type", string(s.Type))
 	dst = appendTime(dst, "occurred_at", s.OccurredAt)
-	dst = appendMember(dst, "decision_id", string(s.DecisionID))
+	if whole {
+		dst = appendMember(dst, "decision_id", string(s.DecisionID))
+	}
 	dst = appendMember(dst, "item_id", string(s.ItemID))
 	dst = appendMember(dst, "variant_id", string(s.VariantID))
 	dst = appendNumber(dst, "position", s.Position)
 	dst = appendNumber(dst, "quantity", s.Quantity)
 	dst = appendMember(dst, "order_external_id", s.OrderExternalID)
+	if !whole {
+		return dst
+	}
 	dst = appendVisitor(dst, s.Visitor)
 	if s.Client != nil {
 		dst = append(appendName(dst, "client"), s.Client...)
 	}
-	return append(dst, '}')
+	return dst
 }
 
 // DecodeRecord reads a record. It returns ErrUnknownSchema for a newer version, and another error for a
@@ -113,25 +174,54 @@ func unmarshalRecord(b []byte) (*Record, error) {
 	var in struct {
 		Schema int `json:"schema"`
 		Record
+		Signals []struct {
+			Recorded
+			Like *int `json:"like"` // since version 2
+		} `json:"signals"`
 	}
-	err := decode(b, &in, &in.Schema)
-	return &in.Record, err
+	if err := decode(b, &in, &in.Schema, newestRecord); err != nil {
+		return nil, err
+	}
+	if in.Signals != nil {
+		in.Record.Signals = make([]Recorded, 0, len(in.Signals))
+	}
+	for i := range in.Signals {
+		one := &in.Signals[i]
+		in.Record.Signals = append(in.Record.Signals, one.Recorded)
+		if one.Like == nil || in.Schema < 2 {
+			continue
+		}
+		if !in.Record.Signals[i].resemble(in.Record.Signals[:i], *one.Like) {
+			return nil, fmt.Errorf("signal: malformed record: signal %d is like %d", i, *one.Like)
+		}
+	}
+	return &in.Record, nil
+}
+
+// resemble takes Decision, visitor and client from an earlier signal.
+func (r *Recorded) resemble(earlier []Recorded, like int) bool {
+	if like < 0 || like >= len(earlier) {
+		return false
+	}
+	of := &earlier[like]
+	r.DecisionID, r.Visitor, r.Client = of.DecisionID, of.Visitor, of.Client
+	return true
 }
 
 // decode reads the form of this build's version, and distinguishes a newer version from a malformed record.
-func decode(b []byte, into any, version *int) error {
+func decode(b []byte, into any, version *int, newest int) error {
 	err := json.Unmarshal(b, into)
 	if err != nil {
 		var head struct {
 			Schema int `json:"schema"`
 		}
-		if json.Unmarshal(b, &head) == nil && head.Schema > schema {
+		if json.Unmarshal(b, &head) == nil && head.Schema > newest {
 			return ErrUnknownSchema
 		}
 		return fmt.Errorf("signal: malformed record: %w", err)
 	}
 	switch {
-	case *version > schema:
+	case *version > newest:
 		return ErrUnknownSchema
 	case *version < 1:
 		return errors.New("signal: malformed record: schema is missing")

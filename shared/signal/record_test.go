@@ -1,13 +1,17 @@
 package signal
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"storefront.internal/shared/ident"
 )
 
 func number(n int32) *int32 { return &n }
@@ -43,7 +47,19 @@ func exampleDecision() *Decision {
 		EngineIDs: json.RawMessage(`{"request":"r1"}`), Visitor: &Visitor{VisitorID: "vis_a"}}
 }
 
-// The golden files hold the bytes of version 1, which every later build has to read.
+// compactRecord is exampleRecord with signals that have their Decision, visitor and client in common.
+func compactRecord() *Record {
+	r := exampleRecord()
+	r.Audit.UserAgent, r.Signals[2].OrderExternalID = "UA", "7" // without escapes
+	for i := range 4 {
+		one := r.Signals[[]int{1, 1, 2, 1}[i]]
+		one.Index, one.ID = 5+i, ident.SignalID("sig_like_"+strconv.Itoa(i))
+		r.Signals = append(r.Signals, one)
+	}
+	return r
+}
+
+// The golden files hold the bytes of each version, which every later build has to read.
 func TestGolden(t *testing.T) {
 	f := func(file string, got []byte) {
 		t.Helper()
@@ -61,6 +77,7 @@ func TestGolden(t *testing.T) {
 		}
 	}
 	f("testdata/record.v1.json", AppendRecord(nil, exampleRecord()))
+	f("testdata/record.v2.json", AppendCompact(nil, compactRecord()))
 	f("testdata/decision.v1.json", AppendDecision(nil, exampleDecision()))
 }
 
@@ -68,6 +85,12 @@ func TestRoundTrip(t *testing.T) {
 	r, err := DecodeRecord(AppendRecord(nil, exampleRecord()))
 	if err != nil || !reflect.DeepEqual(r, exampleRecord()) {
 		t.Errorf("record: %+v, %v", r, err)
+	}
+	for _, want := range []*Record{exampleRecord(), compactRecord()} {
+		r, err := DecodeRecord(AppendCompact(nil, want))
+		if err != nil || !reflect.DeepEqual(r, want) {
+			t.Errorf("compact record: %+v, %v", r, err)
+		}
 	}
 	d, err := DecodeDecision(AppendDecision(nil, exampleDecision()))
 	if err != nil || !reflect.DeepEqual(d, exampleDecision()) {
@@ -86,10 +109,47 @@ func TestMalformedAndNewer(t *testing.T) {
 			t.Errorf("DecodeDecision(%q): %v", s, err)
 		}
 	}
-	for _, s := range []string{`{"schema":2}`, `{"schema":2,"signals":"other"}`} {
+	for _, s := range []string{`{"schema":3}`, `{"schema":3,"signals":"other"}`} {
 		if _, err := DecodeRecord([]byte(s)); !errors.Is(err, ErrUnknownSchema) {
 			t.Errorf("DecodeRecord(%q): %v", s, err)
 		}
+	}
+	if _, err := DecodeDecision([]byte(`{"schema":2}`)); !errors.Is(err, ErrUnknownSchema) {
+		t.Errorf("a newer Decision: %v", err)
+	}
+}
+
+// A signal can only be like one that stands before it.
+func TestLikeWhat(t *testing.T) {
+	for _, like := range []string{"0", "1", "2", "-1", "99999999999999999999", `"0"`} {
+		s := strings.Replace(string(AppendCompact(nil, compactRecord())), `{"index":0,`,
+			`{"index":0,"like":`+like+`,`, 1)
+		if r, err := DecodeRecord([]byte(s)); err == nil || errors.Is(err, ErrUnknownSchema) {
+			t.Errorf("like %s: %v, %+v", like, err, r)
+		}
+	}
+	// Version 1 does not know the member.
+	s := strings.Replace(string(AppendRecord(nil, exampleRecord())), `{"index":0,`, `{"index":0,"like":7,`, 1)
+	if r, err := DecodeRecord([]byte(s)); err != nil || !reflect.DeepEqual(r, exampleRecord()) {
+		t.Errorf("version 1: %v, %+v", err, r)
+	}
+}
+
+// A record with many Decisions is written in time that grows with its length.
+func TestCompactLooksAtFew(t *testing.T) {
+	r := exampleRecord()
+	one := r.Signals[1]
+	r.Signals = nil
+	for i := range 20 {
+		one.Index, one.DecisionID = i, ident.DecisionID("dec_"+strconv.Itoa(i%10))
+		r.Signals = append(r.Signals, one)
+	}
+	written := AppendCompact(nil, r)
+	if n := bytes.Count(written, []byte(`"decision_id":"dec_0"`)); n != 2 {
+		t.Errorf("dec_0 stands %d times: %s", n, written)
+	}
+	if got, err := DecodeRecord(written); err != nil || !reflect.DeepEqual(got, r) {
+		t.Errorf("%v, %+v", err, got)
 	}
 }
 
@@ -129,13 +189,40 @@ func TestLedgerDigest(t *testing.T) {
 	}
 }
 
-func BenchmarkAppendRecord(b *testing.B) {
+// ten is a record of ten signals of one visitor about one Decision.
+func ten() *Record {
 	r := exampleRecord()
-	var buf []byte
-	b.ReportAllocs()
-	for b.Loop() {
-		buf = AppendRecord(buf[:0], r)
+	r.Audit.UserAgent = "Mozilla/5.0 (X11; Linux x86_64)"
+	one := r.Signals[1]
+	one.Client = json.RawMessage(`{"page_url":"https://shop.example/products/blue-shirt",` +
+		`"referrer_url":"https://shop.example/","languages":["es-AR","es"],` +
+		`"timezone":"America/Argentina/Buenos_Aires"}`)
+	one.Visitor = &Visitor{VisitorID: "vis_0123456789abcdef", SessionID: "ses_0123456789abcdef"}
+	one.DecisionID = "dec_k1_0123456789abcdef0123456789abcdef0123456789abcdef"
+	r.Signals = nil
+	for i := range 10 {
+		one.Index, one.ID = i, ident.SignalID("sig_0123456789abcdef_"+strconv.Itoa(i))
+		r.Signals = append(r.Signals, one)
 	}
+	return r
+}
+
+func BenchmarkAppendRecord(b *testing.B) {
+	r := ten()
+	for name, write := range writers() {
+		b.Run(name, func(b *testing.B) {
+			var buf []byte
+			b.ReportAllocs()
+			for b.Loop() {
+				buf = write(buf[:0], r)
+			}
+			b.ReportMetric(float64(len(buf)), "bytes")
+		})
+	}
+}
+
+func writers() map[string]func([]byte, *Record) []byte {
+	return map[string]func([]byte, *Record) []byte{"1": AppendRecord, "2": AppendCompact}
 }
 
 // TestWrittenFormIsReadFast: what AppendRecord and AppendDecision write needs no reflection, unless a text
@@ -150,6 +237,10 @@ func TestWrittenFormIsReadFast(t *testing.T) {
 	if got, ok := newReader(AppendRecord(nil, r)).readRecord(); !ok || !reflect.DeepEqual(&got, r) {
 		t.Errorf("without an audit: %v, %+v", ok, got)
 	}
+	r = compactRecord()
+	if got, ok := newReader(AppendCompact(nil, r)).readRecord(); !ok || !reflect.DeepEqual(&got, r) {
+		t.Errorf("compact: %v, %+v", ok, got)
+	}
 	d := exampleDecision()
 	if got, ok := newReader(AppendDecision(nil, d)).readDecision(); !ok || !reflect.DeepEqual(&got, d) {
 		t.Errorf("%v, %+v", ok, got)
@@ -157,25 +248,19 @@ func TestWrittenFormIsReadFast(t *testing.T) {
 }
 
 func BenchmarkDecodeRecord(b *testing.B) {
-	r := exampleRecord()
-	r.Audit.UserAgent = "Mozilla/5.0 (X11; Linux x86_64)"
-	one := r.Signals[1]
-	r.Signals = nil
-	for i := range 10 {
-		one.Index = i
-		r.Signals = append(r.Signals, one)
-	}
-	record := AppendRecord(nil, r)
-	for name, decode := range map[string]func([]byte) (*Record, error){
-		"reader": DecodeRecord, "reflection": unmarshalRecord,
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := decode(record); err != nil {
-					b.Fatal(err)
+	for version, write := range writers() {
+		record := write(nil, ten())
+		for name, decode := range map[string]func([]byte) (*Record, error){
+			"reader": DecodeRecord, "reflection": unmarshalRecord,
+		} {
+			b.Run(version+"/"+name, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := decode(record); err != nil {
+						b.Fatal(err)
+					}
 				}
-			}
-		})
+			})
+		}
 	}
 }

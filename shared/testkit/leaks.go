@@ -13,8 +13,8 @@ import (
 // leakTimeout is how long goroutines may take to end on a busy machine.
 const leakTimeout = 30 * time.Second
 
-// OwnTransport gives http.DefaultClient connections of its own. The Close of an httptest.Server closes those of
-// http.DefaultTransport, also under requests of tests that run in parallel.
+// OwnTransport gives http.DefaultClient connections of its own. The Close of an httptest.Server closes those
+// of http.DefaultTransport, also under requests of tests that run in parallel.
 func OwnTransport() {
 	http.DefaultClient.Transport = http.DefaultTransport.(*http.Transport).Clone()
 }

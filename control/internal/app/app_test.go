@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -140,6 +141,20 @@ func TestCommands(t *testing.T) {
 		got, err := os.ReadFile("../../" + file)
 		if err != nil || string(got) != want {
 			t.Errorf("%s is stale (%v): run make generate", file, err)
+		}
+	}
+}
+
+// Each service of the image asks its own operations port.
+func TestHealthCommands(t *testing.T) {
+	t.Parallel()
+	for args, name := range map[string]string{"health": "CONTROL_ADMIN_LISTEN",
+		"receive health": "RECEIVER_ADMIN_LISTEN"} {
+		var errs strings.Builder
+		environ := []string{"CONTROL_ADMIN_LISTEN=no port", "RECEIVER_ADMIN_LISTEN=no port"}
+		code := Main(t.Context(), strings.Fields(args), environ, strings.NewReader(""), io.Discard, &errs)
+		if code != exitFailed || !strings.Contains(errs.String(), name) {
+			t.Errorf("control %s: %d %q, without %s", args, code, errs.String(), name)
 		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 const usage = `control [serve]          serve the internal surface (default)
 control receive          serve the public receiver of providers' webhooks, with RECEIVER_ variables
 control health           exit 0 when the service of this container is ready
+control receive health   the same for a container that runs the receiver
 control migrate up       migrate the database to this binary's schema; a second migrator waits for the first
 control migrate status   print the schema's versions; exit 1 when they are old
 control keyset new       print a new keyset for CONTROL_KEYSET
@@ -53,6 +54,7 @@ func Main(ctx context.Context, args, environ []string, in io.Reader, out, errs i
 		"serve":             func() error { return serve(ctx, environ, out) },
 		"health":            func() error { return telemetry.Healthy(ctx, Prefix, environ) },
 		"receive":           func() error { return receive(ctx, environ, out) },
+		"receive health":    func() error { return telemetry.Healthy(ctx, ReceiverPrefix, environ) },
 		"migrate up":        func() error { return migrateUp(ctx, environ) },
 		"migrate status":    func() error { return migrateStatus(ctx, environ, out) },
 		"keyset new":        func() error { return newKeyset(out) },

@@ -4,51 +4,13 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
-	"time"
 
 	"storefront.internal/shared/deliveries"
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/ident"
 )
-
-// viewBody is the answer of view_queue.
-type viewBody struct {
-	ReadAt timestamp `json:"read_at"`
-	Worker struct {
-		State     deliveries.WorkerState `json:"state"`
-		BlockedAt *timestamp             `json:"blocked_at,omitempty"`
-	} `json:"worker"`
-	Total       queueSliceBody   `json:"total"`
-	Connections []queueSliceBody `json:"connections"`
-}
-
-// queueSliceBody has no connection_id in the total, and no oldest delivery where none is pending.
-type queueSliceBody struct {
-	ConnectionID  string     `json:"connection_id,omitempty"`
-	Pending       int64      `json:"pending"`
-	OldestAt      *timestamp `json:"oldest_pending_at,omitempty"`
-	OldestSeconds *int64     `json:"oldest_pending_seconds,omitempty"`
-	Dead          int64      `json:"dead_last_24h"`
-	Unconfirmed   int64      `json:"unconfirmed_creations"`
-}
-
-func newQueueSliceBody(s deliveries.Stats) queueSliceBody {
-	out := queueSliceBody{ConnectionID: string(s.ConnectionID), Pending: s.Pending, Dead: s.DeadLast24h,
-		Unconfirmed: s.UnconfirmedCreations}
-	if out.OldestAt = optional(s.OldestPendingAt); out.OldestAt != nil {
-		out.OldestSeconds = &s.OldestPendingSeconds
-	}
-	return out
-}
-
-func optional(t time.Time) *timestamp {
-	if t.IsZero() {
-		return nil
-	}
-	i := timestamp(t)
-	return &i
-}
 
 // viewQueue is view_queue.
 func (a *API) viewQueue(ctx context.Context, _ *request) (reply, error) {
@@ -56,13 +18,44 @@ func (a *API) viewQueue(ctx context.Context, _ *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	out := viewBody{ReadAt: timestamp(v.ReadAt), Total: newQueueSliceBody(v.Total),
-		Connections: make([]queueSliceBody, 0, len(v.Connections))}
-	out.Worker.State, out.Worker.BlockedAt = v.Worker.State, optional(v.Worker.BlockedAt)
-	for _, s := range v.Connections {
-		out.Connections = append(out.Connections, newQueueSliceBody(s))
+	return reply{status: http.StatusOK, contentType: "application/json", body: appendView(nil, v)}, nil
+}
+
+// appendView appends the answer of view_queue. It has an element for each connection with waiting deliveries,
+// of which there may be ten thousand, for which encoding/json took 12 ms.
+func appendView(dst []byte, v deliveries.View) []byte {
+	const element = 192 // bytes, and some
+	dst = slices.Grow(dst, (2+len(v.Connections))*element)
+	dst = appendTime(append(dst, `{"read_at":`...), v.ReadAt)
+	dst = append(dst, `,"worker":{"state":"`...)
+	dst = append(append(dst, v.Worker.State...), '"')
+	if !v.Worker.BlockedAt.IsZero() {
+		dst = appendTime(append(dst, `,"blocked_at":`...), v.Worker.BlockedAt)
 	}
-	return jsonReply(http.StatusOK, out)
+	dst = appendStats(append(dst, `},"total":{`...), &v.Total)
+	dst = append(dst, `,"connections":[`...)
+	for i := range v.Connections {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"connection_id":"`...)
+		dst = append(append(dst, v.Connections[i].ConnectionID...), `",`...)
+		dst = appendStats(dst, &v.Connections[i])
+	}
+	return append(dst, "]}"...)
+}
+
+// appendStats appends the figures and the brace that closes them. Without a pending delivery there is no
+// oldest one.
+func appendStats(dst []byte, s *deliveries.Stats) []byte {
+	dst = strconv.AppendInt(append(dst, `"pending":`...), s.Pending, 10)
+	if !s.OldestPendingAt.IsZero() {
+		dst = appendTime(append(dst, `,"oldest_pending_at":`...), s.OldestPendingAt)
+		dst = strconv.AppendInt(append(dst, `,"oldest_pending_seconds":`...), s.OldestPendingSeconds, 10)
+	}
+	dst = strconv.AppendInt(append(dst, `,"dead_last_24h":`...), s.DeadLast24h, 10)
+	dst = strconv.AppendInt(append(dst, `,"unconfirmed_creations":`...), s.UnconfirmedCreations, 10)
+	return append(dst, '}')
 }
 
 // resumeDelivery is resume_delivery.

@@ -9,6 +9,7 @@ import (
 
 	"storefront.internal/shared/fault"
 	"storefront.internal/shared/problem"
+	"storefront.internal/shared/rfc3339"
 )
 
 // reply is an answer before it is written. Answers of this surface hold secrets and buyer data, so none may
@@ -76,6 +77,18 @@ type timestamp time.Time
 
 // MarshalJSON implements json.Marshaler.
 func (t timestamp) MarshalJSON() ([]byte, error) {
-	text := time.Time(t).UTC().Truncate(time.Microsecond).Format(`"2006-01-02T15:04:05.999999Z07:00"`)
-	return []byte(text), nil
+	return appendTime(nil, time.Time(t)), nil
+}
+
+func appendTime(dst []byte, t time.Time) []byte {
+	return append(rfc3339.Append(append(dst, '"'), t), '"')
+}
+
+// optional returns nil for the zero time.
+func optional(t time.Time) *timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	i := timestamp(t)
+	return &i
 }

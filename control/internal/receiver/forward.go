@@ -68,8 +68,8 @@ func (r *Receiver) forward(w http.ResponseWriter, req *http.Request, d *delivery
 	}
 	out.Header.Set("Authorization", "Bearer "+r.cfg.Tokens[d.provider].Reveal())
 	out.Header.Set("Content-Type", "application/octet-stream")
-	// Not sent. It tells the transport that the request may be repeated when an idle connection turns out to be
-	// closed: control takes a webhook once, however often it arrives.
+	// Not sent. It tells the transport that the request may be repeated when an idle connection turns out to
+	// be closed: control takes a webhook once, however often it arrives.
 	out.Header["Idempotency-Key"] = nil
 	began := time.Now()
 	res, err := r.client.Do(out)

@@ -126,9 +126,9 @@ func (x *Topology) startServices(ctx context.Context, longRun bool) (err error) 
 	if x.Control, err = x.Deployment.Control("control"); err != nil {
 		return err
 	}
-	for _, name := range []string{"edge-1", "edge-2"} {
+	for i, name := range []string{"edge-1", "edge-2"} {
 		p, err := x.Edge(name, "EDGE_KAFKA_TOPIC_PARTITIONS="+partitions, "EDGE_REPLICAS=2",
-			"EDGE_DRAIN_DELAY=200ms")
+			"EDGE_DRAIN_DELAY=200ms", fmt.Sprintf("EDGE_KAFKA_RECORD_VERSION=%d", 1+i))
 		if err != nil {
 			return err
 		}

@@ -112,8 +112,8 @@ func checkDashboards(ctx context.Context, p *prometheus, root string,
 		for _, panel := range d.Panels {
 			for _, q := range panel.Targets {
 				queries++
-				expr := strings.NewReplacer("$cluster", ".*", "$namespace", ".*", "$release", ".*", "$pod", ".*",
-					"$__rate_interval", "30s").Replace(q.Expr)
+				expr := strings.NewReplacer("$cluster", ".*", "$namespace", ".*", "$release", ".*",
+					"$pod", ".*", "$__rate_interval", "30s").Replace(q.Expr)
 				n, err := p.points(ctx, expr)
 				switch {
 				case err != nil:

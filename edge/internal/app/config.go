@@ -25,9 +25,10 @@ type Config struct {
 	settings.Kafka
 	settings.Telemetry
 	settings.ServerTLS
-	Compression  string          `envconfig:"KAFKA_COMPRESSION" default:"snappy" desc:"compression of Kafka records: none, snappy, lz4 or zstd"`
-	Keyed        bool            `envconfig:"KAFKA_KEYED" default:"false" desc:"write the signals of a connection to one group of partitions while its leader answers, by 64 buckets of connections, so that the transactions of several relays touch different connections; one producer for each of KAFKA_TOPIC_PARTITIONS, at most 64, instead of one for all"`
-	DecisionKeys settings.Secret `envconfig:"DECISION_KEYS" required:"true" desc:"keys of Decision ids, kid:base64[,kid:base64…]; the first signs new ids, all verify; the same for every edge, and kept as long as Decisions are"`
+	Compression   string          `envconfig:"KAFKA_COMPRESSION" default:"snappy" desc:"compression of Kafka records: none, snappy, lz4 or zstd"`
+	Keyed         bool            `envconfig:"KAFKA_KEYED" default:"false" desc:"write the signals of a connection to one group of partitions while its leader answers, by 64 buckets of connections, so that the transactions of several relays touch different connections; one producer for each of KAFKA_TOPIC_PARTITIONS, at most 64, instead of one for all"`
+	RecordVersion int             `envconfig:"KAFKA_RECORD_VERSION" default:"1" desc:"form in which signals are written to Kafka: 1, or 2, which is a half to two thirds shorter because what the signals of a request have in common stands once; 2 only when no relay is older than this release"`
+	DecisionKeys  settings.Secret `envconfig:"DECISION_KEYS" required:"true" desc:"keys of Decision ids, kid:base64[,kid:base64…]; the first signs new ids, all verify; the same for every edge, and kept as long as Decisions are"`
 
 	RatePerKey          float64        `envconfig:"RATE_PER_KEY" default:"5000" desc:"signals and reads a second of one storefront key, over all replicas"`
 	RatePerAddress      float64        `envconfig:"RATE_PER_ADDRESS" default:"100" desc:"signals and reads a second of one storefront key and client address (IPv6: /64; the networks of a /48 together get eight times as much), over all replicas"`
@@ -92,6 +93,7 @@ func (c *Config) Validate() []error {
 	check(c.ClaimsPerConnection >= 0 && c.ClaimsPerConnection <= 1e9, "CLAIMS_PER_CONNECTION",
 		"must be 0 to 1000000000")
 	check(c.Replicas >= 1 && c.Replicas <= 10_000, "REPLICAS", "must be 1 to 10000")
+	check(c.RecordVersion == 1 || c.RecordVersion == 2, "KAFKA_RECORD_VERSION", "must be 1 or 2")
 	check(c.EngineURL == "" || absoluteURL(c.EngineURL), "ENGINE_URL",
 		"must be an absolute http or https URL")
 	check(c.EngineURL == "" || c.EngineToken != "", "ENGINE_TOKEN", "is required with the URL")

@@ -8,8 +8,8 @@ import (
 	"storefront.internal/shared/testkit"
 )
 
-// TestMain ignores goroutines of fasthttp: one for each process, and one for each server that ends ten seconds
-// late.
+// TestMain ignores goroutines of fasthttp: one for each process, and one for each server that ends ten
+// seconds late.
 func TestMain(m *testing.M) {
 	testkit.Main(m,
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),

@@ -122,7 +122,8 @@ func wire(cfg Config, keyring *decisionid.Keyring, b backends, r prometheus.Regi
 	p.intake = intake.New(intake.Config{
 		Claims:   redis.NewClaims(p.claimBatcher, cfg.RedisPrefix, cfg.Clustered()),
 		Producer: p.signalProducer, Ledger: postgres.NewLedger(b.pool), Decisions: keyring,
-		Quota: cfg.claimQuota(), Now: clock.Now, Logger: log, Metrics: intake.NewMetrics(r),
+		Compact: cfg.RecordVersion == 2,
+		Quota:   cfg.claimQuota(), Now: clock.Now, Logger: log, Metrics: intake.NewMetrics(r),
 	})
 	items := postgres.NewItems(b.catalogPool)
 	p.itemCache = redis.NewItems(b.redis, p.itemBatcher, cfg.RedisPrefix)

@@ -69,8 +69,8 @@ func (c *Client) Recommend(ctx context.Context,
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
-	// Not sent. It tells the transport that the request may be repeated when an idle connection turns out to be
-	// closed.
+	// Not sent. It tells the transport that the request may be repeated when an idle connection turns out to
+	// be closed.
 	req.Header["Idempotency-Key"] = nil
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token.Reveal())

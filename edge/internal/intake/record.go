@@ -71,7 +71,11 @@ func (s *Service) produce(ctx context.Context, sc *scratch) error {
 		}
 	}
 	buf := s.values.Get().(*[]byte)
-	value := signal.AppendRecord((*buf)[:0], r)
+	write := signal.AppendRecord
+	if s.cfg.Compact {
+		write = signal.AppendCompact
+	}
+	value := write((*buf)[:0], r)
 	outcome, err := s.cfg.Producer.Produce(ctx, r.ConnectionID, value)
 	switch outcome {
 	case stream.Acknowledged:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -160,6 +161,28 @@ func TestBatch(t *testing.T) {
 	if n, err := testutil.GatherAndCount(b.metrics,
 		"storefront_edge_signal_fields_discarded_total"); n != 2 || err != nil {
 		t.Errorf("%d series of discarded fields, %v", n, err)
+	}
+}
+
+// The setting decides the form of the record, and nothing else.
+func TestCompactRecords(t *testing.T) {
+	at := time.Now().UTC().Truncate(time.Second)
+	var read [2]*signal.Record
+	for i, head := range []string{`{"schema":1,`, `{"schema":2,`} {
+		b := newFixture(t, func(c *intake.Config) { c.Compact = i == 1 })
+		expect(t, b.send(t, at, "sig_1", "sig_2"), "sig_1:accepted sig_2:accepted")
+		if !bytes.HasPrefix(b.records[0], []byte(head)) {
+			t.Errorf("%s", b.records[0])
+		}
+		r, err := signal.DecodeRecord(b.records[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.RecordID, r.ReceivedAt = "", time.Time{}
+		read[i] = r
+	}
+	if !reflect.DeepEqual(read[0], read[1]) {
+		t.Errorf("got  %+v\nwant %+v", read[1], read[0])
 	}
 }
 

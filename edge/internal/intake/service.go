@@ -52,6 +52,7 @@ type Config struct {
 	Producer  Producer
 	Ledger    Ledger
 	Decisions signalrules.DecisionVerifier
+	Compact   bool // records are written in version 2
 	// Quota bounds the claims of a connection, which is the key of its subjects, since a claim takes memory
 	// of Redis for claims.ClaimTTL; nil: no bound.
 	Quota    *ratelimit.Limiter

@@ -42,7 +42,7 @@ func TestAnUnknownVersionIsNotTakenAndNotParked(t *testing.T) {
 	t.Parallel()
 	b := &Batch{}
 	for _, add := range []func(Message) error{b.AddSignals, b.AddDecision} {
-		if err := add(Message{Value: []byte(`{"schema":2,"signals":[]}`)}); !errors.Is(
+		if err := add(Message{Value: []byte(`{"schema":3,"signals":[]}`)}); !errors.Is(
 			err,
 			signal.ErrUnknownSchema,
 		) {

@@ -156,17 +156,24 @@ func (c *cluster) configure(n int, dir string) error {
 	return nil
 }
 
-// controlGroups makes the root of the node's groups, under both versions of control groups.
+// controlGroups makes the root of the node's groups, under both versions of control groups. The pods of a
+// node together have ten times the share of a thread beside them: what makes the cluster runs on machines of
+// its own elsewhere, and would take the CPUs of the pods here.
 func controlGroups(n int) error {
 	name := fmt.Sprintf("storefront-e2e-%d", n)
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
-		return os.MkdirAll("/sys/fs/cgroup/"+name, 0o755)
+		return errors.Join(os.WriteFile("/sys/fs/cgroup/cgroup.subtree_control", []byte("+cpu"), 0o644),
+			os.MkdirAll("/sys/fs/cgroup/"+name, 0o755),
+			os.WriteFile("/sys/fs/cgroup/"+name+"/cpu.weight", []byte("1000"), 0o644))
 	}
 	controllers := strings.Fields("cpu cpuacct cpuset memory devices freezer blkio pids systemd")
 	for _, controller := range controllers {
 		if err := os.MkdirAll(filepath.Join("/sys/fs/cgroup", controller, name), 0o755); err != nil {
 			return err
 		}
+	}
+	if err := os.WriteFile("/sys/fs/cgroup/cpu/"+name+"/cpu.shares", []byte("10240"), 0o644); err != nil {
+		return err
 	}
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		text, err := os.ReadFile("/sys/fs/cgroup/cpuset/" + file)

@@ -40,8 +40,13 @@ func (o outcome) failed() int { return o.kept.failed() + o.fresh.failed() }
 func disturb(t *testing.T, name string, run func() error) outcome {
 	t.Helper()
 	url := serviceURL(t, "storefront-edge", 80)
-	o := outcome{name: name, kept: newLoad(url, name+"-kept", shared.shop, false),
-		fresh: newLoad(url, name+"-fresh", shared.shop, true)}
+	o := outcome{name: name}
+	var err, freshErr error
+	o.kept, err = newLoad(url, name+"-kept", shared.shop, false)
+	o.fresh, freshErr = newLoad(url, name+"-fresh", shared.shop, true)
+	if err = errors.Join(err, freshErr); err != nil {
+		t.Fatal(err)
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var all sync.WaitGroup

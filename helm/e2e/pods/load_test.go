@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"slices"
@@ -35,11 +36,25 @@ type load struct {
 	latencies []time.Duration
 }
 
-// newLoad returns a load on kept connections, or on a new connection for each request.
-func newLoad(url, name string, s shop, fresh bool) *load {
+// newLoad returns a load on kept connections, or on a new connection for each request. It has an address of
+// its own, as another client has. A node forwards a connection for as long as it remembers it, by both of its
+// ends: for days, when the pod was killed. With one address for all loads, some of the many new connections
+// would have the port of such a one, and would be sent to a pod that is gone.
+func newLoad(url, name string, s shop, fresh bool) (*load, error) {
+	from, err := newAddress()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: from}}
 	return &load{url: url, name: name, shop: s, failures: map[string]int{}, client: &http.Client{
-		Timeout:   5 * time.Second,
-		Transport: &http.Transport{MaxIdleConns: 64, MaxIdleConnsPerHost: 64, DisableKeepAlives: fresh}}}
+		Timeout: 5 * time.Second,
+		Transport: &http.Transport{DialContext: dialer.DialContext, MaxIdleConns: 64,
+			MaxIdleConnsPerHost: 64, DisableKeepAlives: fresh}}}, err
+}
+
+// newAddress gives node 0 one more address.
+func newAddress() (net.IP, error) {
+	shared.loads++
+	ip := net.IPv4(10, 89, 1, byte(shared.loads))
+	_, err := run("ip", "address", "add", ip.String()+"/32", "dev", "node0")
+	return ip, err
 }
 
 // run sends until ctx ends, and waits for the answers.

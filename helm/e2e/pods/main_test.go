@@ -17,6 +17,7 @@ type environment struct {
 	*cluster
 	previous string // the chart of the release before
 	shop     shop
+	loads    int            // that were made
 	receipts int            // that were read from the engine
 	created  map[string]int // by the engine, by signal
 	outcomes []outcome
