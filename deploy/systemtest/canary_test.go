@@ -46,7 +46,7 @@ func checkLog(t *testing.T, path string) {
 // checkMetrics looks for secrets in the metrics of a process, if it answers.
 func checkMetrics(t *testing.T, n *stack.Process) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.Admin+"/metrics", http.NoBody)
 	check(t, err)

@@ -45,7 +45,7 @@ func deleted(entity, id string, revision int64) connector.Observation {
 // deliver delivers observations as a connector does.
 func (s *storefront) deliver(all ...connector.Observation) []connector.Result {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	results, err := connector.New(s.connector).Deliver(ctx, all)
 	if err != nil {
@@ -90,7 +90,7 @@ type itemAnswer struct {
 
 // read asks an edge for an item; with an entity tag, only when it differs.
 func (s *storefront) read(edge *stack.Process, id, tag string) (itemAnswer, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, edge.URL+"/v1/catalog/items/"+id, nil)
 	if err != nil {

@@ -88,7 +88,7 @@ func (x *deployment) open() {
 // skipBacklog lets the relays' consumer group begin behind what other scenarios left in the shared topics.
 func skipBacklog(t *testing.T, x *deployment) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	check(t, stack.SkipBacklog(ctx, x.Settings.KafkaBrokers, x.group))
 }
@@ -172,7 +172,7 @@ func (x *deployment) start(p *stack.Process, more ...string) *stack.Process {
 // stop ends a process in order.
 func (x *deployment) stop(p *stack.Process) {
 	x.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	check(x.t, p.Stop(ctx))
 }

@@ -98,7 +98,7 @@ func (m *matrix) fill() {
 	var err error
 	m.installed, err = m.install(context.Background())
 	check(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	_, err = m.api.AwaitCatalog(ctx, m.installed.ConnectionID)
 	check(t, err)

@@ -122,7 +122,7 @@ func (s *shop) tryInstall(token string) (client.Installed, error) {
 // loaded waits until the shop's catalog is loaded.
 func (s *shop) loaded() client.BootstrapRun {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), 3*time.Minute)
 	defer cancel()
 	run, err := s.x.api.AwaitCatalog(ctx, s.ConnectionID)
 	check(s.t, err)

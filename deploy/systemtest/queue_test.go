@@ -12,7 +12,7 @@ import (
 // queue reads the queue view and the slice of one connection; a connection that is not listed has an empty
 // one.
 func (x *deployment) queue(s *storefront) (client.Queue, client.Slice, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	q, err := x.api.ViewQueue(ctx)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // catalog. The provider is slow, so that the kill comes amid the work.
 func TestConnectorCrash(t *testing.T) {
 	t.Parallel()
-	p := newPlatform(t, fake.Config{Products: 2500, Orders: 3, Unthrottled: true, Retries: quickRetries(60)})
+	p := newPlatform(t, fake.Config{Products: 1500, Orders: 3, Unthrottled: true, Retries: quickRetries(60)})
 	x := newDeployment(t, p.configure)
 	p.deliverTo(x)
 	edge := x.edge()
@@ -48,7 +48,7 @@ func TestConnectorCrash(t *testing.T) {
 	x.passMinute()
 	x.controlAgain()
 
-	eventually(t, 40*time.Second, "the load", func() error { return s.bootstrapAt(t, "completed", 2499) })
+	eventually(t, 40*time.Second, "the load", func() error { return s.bootstrapAt(t, "completed", 1499) })
 	if n := x.number("SELECT count(*) FROM control.bootstrap_runs WHERE connection_id = $1",
 		s.ConnectionID); n != 1 {
 		t.Errorf("%d loads were opened", n)

@@ -260,7 +260,7 @@ func installedAgain(s *shop, edge *stack.Process) {
 func (s *shop) awaitState(want string) {
 	s.t.Helper()
 	eventually(s.t, 20*time.Second, "state "+want, func() error {
-		ctx, cancel := context.WithTimeout(s.t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
 		defer cancel()
 		var got client.ConnectionView
 		got, err := s.x.api.ViewConnection(ctx, s.ConnectionID)

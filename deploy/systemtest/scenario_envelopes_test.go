@@ -115,7 +115,7 @@ func (x *deployment) listQuarantine(s *storefront) []held {
 
 func (x *deployment) replay(t *testing.T, s *storefront, id string, want int) connector.Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	var r connector.Result
 	url := x.api.BaseURL + "/internal/v1/connections/" + s.ConnectionID + "/quarantine/" + id + "/replay"

@@ -31,7 +31,7 @@ func readme(t *testing.T, section, env string) (answer, said string) {
 	}
 	dir := t.TempDir()
 	check(t, os.WriteFile(filepath.Join(folder(t, dir, ".run"), "demo.env"), []byte(env), 0o600))
-	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", commands)
 	cmd.Dir, cmd.WaitDelay = dir, 2*time.Second

@@ -21,7 +21,7 @@ func TestFaultsOfAConfigurationAreNamedAtOnce(t *testing.T) {
 	t.Parallel()
 	for binary, prefix := range map[string]string{"edge": "EDGE", "control": "CONTROL",
 		"engine-relay": "RELAY"} {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, filepath.Join(shared.plain, binary))
 		cmd.Env = append(stack.PlainEnv(os.Environ()), prefix+"_DATABASE_MAX_CONNS=many",

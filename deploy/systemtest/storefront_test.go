@@ -44,7 +44,7 @@ func (a response) count(status string) int {
 // the engine's that is not in the connection's catalog is left out of every recommendation.
 func (x *deployment) newStorefront() *storefront {
 	x.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	c, err := x.api.CreateConnection(ctx, "store-"+randomHex(8))
 	check(x.t, err)
@@ -87,7 +87,7 @@ func (s *storefront) at(edge *stack.Process) client.Storefront {
 // recommend asks an edge for a Decision; visitors are optional.
 func (s *storefront) recommend(edge *stack.Process, of ...client.Visitor) client.Decision {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	body := map[string]any{"placement": "home"}
 	for _, v := range of {
@@ -121,8 +121,8 @@ func (s *storefront) send(edge *stack.Process, batch any, limit time.Duration) (
 // load may answer and after which a client sends the batch again.
 func (s *storefront) must(edge *stack.Process, batch any) response {
 	s.t.Helper()
-	for until := time.Now().Add(30 * time.Second); ; time.Sleep(time.Second) {
-		a, err := s.send(edge, batch, 10*time.Second)
+	for until := time.Now().Add(3 * time.Minute); ; time.Sleep(time.Second) {
+		a, err := s.send(edge, batch, time.Minute)
 		switch {
 		case err == nil && a.Status == http.StatusAccepted:
 			return a

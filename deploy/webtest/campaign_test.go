@@ -47,11 +47,7 @@ func TestCampaign(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			seed := uint64(number("WEB_SEED", int(time.Now().UnixNano()%1e6)))
 			visits := number("WEB_VISITS_"+strings.ToUpper(name), number("WEB_VISITS", 40))
-			at := number("WEB_SHOPPERS", 4)
-			if name == browser.WebKit {
-				at = 1 // its driver has one session at a time
-			}
-			campaign(t, plan{browser: name, visits: visits, seed: seed, at: at, faults: true})
+			campaign(t, plan{browser: name, visits: visits, seed: seed, at: number("WEB_SHOPPERS", 4), faults: true})
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -16,12 +17,18 @@ import (
 	"storefront.internal/deploy/stack/poll"
 )
 
-// webkit is a WebKitWebDriver. It has one session at a time, and a session is a browser with an empty
-// profile.
+// webkit is a set of WebKitWebDrivers. A driver has one session at a time, and a session is a browser with an
+// empty profile: profiles that are open at the same time have a driver each.
 type webkit struct {
-	driver *process.Process
-	url    string
-	binary string
+	dir, binary string
+	mu          sync.Mutex
+	drivers     []*webkitDriver
+}
+
+type webkitDriver struct {
+	process *process.Process
+	url     string
+	taken   bool // by a session
 }
 
 func startWebKit(ctx context.Context, dir string) (Browser, error) {
@@ -29,52 +36,105 @@ func startWebKit(ctx context.Context, dir string) (Browser, error) {
 	if err != nil || len(found) == 0 {
 		return nil, errors.Join(err, errors.New("MiniBrowser is missing: install webkit2gtk-driver"))
 	}
+	b := &webkit{dir: dir, binary: found[0]}
+	d, err := b.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b.release(d)
+	return b, nil
+}
+
+// take returns a driver without a session and starts one if there is none. Drivers start one after the other:
+// each looks for a free display.
+func (b *webkit) take(ctx context.Context) (*webkitDriver, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, d := range b.drivers {
+		if !d.taken {
+			d.taken = true
+			return d, nil
+		}
+	}
+	d, err := b.start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d.taken = true
+	b.drivers = append(b.drivers, d)
+	return d, nil
+}
+
+func (b *webkit) release(d *webkitDriver) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d.taken = false
+}
+
+func (b *webkit) start(ctx context.Context) (*webkitDriver, error) {
 	port, err := project.ClaimPort()
 	if err != nil {
 		return nil, err
 	}
 	env := []string{"http_proxy=http://" + nowhere, "https_proxy=http://" + nowhere, "no_proxy=127.0.0.1",
-		"HOME=" + dir, "XDG_CACHE_HOME=" + dir, "GIO_USE_VFS=local", "NO_AT_BRIDGE=1",
+		"HOME=" + b.dir, "XDG_CACHE_HOME=" + b.dir, "GIO_USE_VFS=local", "NO_AT_BRIDGE=1",
 		"LIBGL_ALWAYS_SOFTWARE=1", "WEBKIT_DISABLE_COMPOSITING_MODE=1"}
-	p, err := launch(dir, env, "xvfb-run", "-a", "WebKitWebDriver", "--host=127.0.0.1",
+	p, err := launch(b.dir, env, "xvfb-run", "-a", "WebKitWebDriver", "--host=127.0.0.1",
 		"--port="+strconv.Itoa(port))
 	if err != nil {
 		return nil, err
 	}
-	b := &webkit{driver: p, url: "http://" + project.Loopback(port), binary: found[0]}
+	d := &webkitDriver{process: p, url: "http://" + project.Loopback(port)}
 	err = poll.Within(ctx, startWithin, "WebKitWebDriver", func() error {
-		return client.Do(ctx, nil, client.Request{Method: http.MethodGet, URL: b.url + "/status"}).Err
+		return client.Do(ctx, nil, client.Request{Method: http.MethodGet, URL: d.url + "/status"}).Err
 	})
 	if err != nil {
 		p.Kill()
 		return nil, err
 	}
-	return b, nil
+	return d, nil
 }
 
-// Kill ends the driver, and so its display and the browser.
+// Kill ends the drivers, and so their displays and browsers.
 func (b *webkit) Kill() {
-	_ = syscall.Kill(-b.driver.Pid(), syscall.SIGKILL) // it may have ended
-	<-b.driver.Done()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, d := range b.drivers {
+		_ = syscall.Kill(-d.process.Pid(), syscall.SIGKILL) // it may have ended
+		<-d.process.Done()
+	}
+	b.drivers = nil
 }
 
-func (b *webkit) Close() error {
-	_ = syscall.Kill(-b.driver.Pid(), syscall.SIGTERM) // it may have ended
-	err := b.driver.Stop(syscall.SIGTERM, 10*time.Second)
+func (b *webkit) Close() (err error) {
+	b.mu.Lock()
+	for _, d := range b.drivers {
+		_ = syscall.Kill(-d.process.Pid(), syscall.SIGTERM) // it may have ended
+		err = errors.Join(err, d.process.Stop(syscall.SIGTERM, 10*time.Second))
+	}
+	b.mu.Unlock()
 	b.Kill()
 	return err
 }
 
 func (b *webkit) Profile(ctx context.Context) (Profile, error) {
-	f := &webkitProfile{webdriver: webdriver{url: b.url}}
+	d, err := b.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f := &webkitProfile{webdriver: webdriver{url: d.url}, end: func() { b.release(d) }}
 	var session struct {
 		SessionID string `json:"sessionId"`
 	}
-	err := f.call(ctx, http.MethodPost, "/session", map[string]any{"capabilities": map[string]any{
+	err = f.call(ctx, http.MethodPost, "/session", map[string]any{"capabilities": map[string]any{
 		"alwaysMatch": map[string]any{"webkitgtk:browserOptions": map[string]any{"binary": b.binary,
 			"args": []string{"--automation"}}}}}, &session)
+	if err != nil {
+		f.end()
+		return nil, err
+	}
 	f.url += "/session/" + session.SessionID
-	return f, err
+	return f, nil
 }
 
 // webdriver calls the commands below a URL.
@@ -92,9 +152,13 @@ func (d webdriver) call(ctx context.Context, method, path string, in, out any) e
 }
 
 // webkitProfile is a session. Its first window stays empty: a session ends with its last window.
-type webkitProfile struct{ webdriver }
+type webkitProfile struct {
+	webdriver
+	end func() // gives the driver back
+}
 
 func (f *webkitProfile) Close(ctx context.Context) error {
+	defer f.end()
 	return f.call(ctx, http.MethodDelete, "", nil, nil)
 }
 
