@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"storefront.internal/shared/ident"
 	"storefront.internal/shared/pg"
@@ -45,20 +46,17 @@ type Stats struct {
 	UnconfirmedCreations int64
 }
 
-// selectView sums the counts and the deltas that are not folded yet. The dead letters of the last 24 hours
-// are counted by minute, and one by one in the minute that the window cuts. The oldest entry is that of the
-// lanes' oldest_at; for lanes without one, and for lanes that a delta is about to wake, the first entry is
-// looked up. Waiting entries are not scanned.
+// selectView adds the deltas that are not folded yet to the counts. The dead letters of the last 24 hours are
+// counted by minute, and one by one in the minute that the window cuts. The oldest entry is that of the lanes'
+// oldest_at; for lanes without one, and for lanes that a delta is about to wake, the first entry is looked up.
+// Waiting entries are not scanned. What is a row for each connection is read once and neither grouped nor
+// summed with the rest, which took half of the time.
 const selectView = `
 WITH span AS (
     SELECT now() - interval '24 hours' AS opens,
            date_trunc('minute', now() - interval '24 hours') + interval '1 minute' AS whole
 ), parts AS (
-    SELECT connection_id, pending, unconfirmed, 0::bigint AS dead
-    FROM delivery.counts
-    WHERE kind = $1 AND (pending <> 0 OR unconfirmed <> 0)
-    UNION ALL
-    SELECT connection_id, pending, unconfirmed, CASE WHEN minute >= whole THEN dead ELSE 0 END
+    SELECT connection_id, pending, unconfirmed, CASE WHEN minute >= whole THEN dead ELSE 0 END AS dead
     FROM delivery.deltas, span
     WHERE kind = $1
     UNION ALL
@@ -70,15 +68,20 @@ WITH span AS (
     FROM delivery.dead d, span
     WHERE d.kind = $1 AND d.died_at > span.opens AND d.died_at < span.whole
 ), sums AS (
-    SELECT connection_id, sum(pending)::bigint AS pending, sum(unconfirmed)::bigint AS unconfirmed,
-        sum(dead)::bigint AS dead
-    FROM parts
-    GROUP BY connection_id
-), known AS (
-    SELECT connection_id, lane, oldest_at
-    FROM delivery.lanes
-    WHERE kind = $1 AND ready AND oldest_at > '-infinity'
-), unknown AS (
+    SELECT connection_id, coalesce(c.pending, 0) + coalesce(p.pending, 0) AS pending,
+        coalesce(c.unconfirmed, 0) + coalesce(p.unconfirmed, 0) AS unconfirmed, coalesce(p.dead, 0) AS dead
+    FROM (
+        SELECT connection_id, pending, unconfirmed
+        FROM delivery.counts
+        WHERE kind = $1 AND (pending <> 0 OR unconfirmed <> 0)
+    ) c
+    FULL JOIN (
+        SELECT connection_id, sum(pending)::bigint AS pending, sum(unconfirmed)::bigint AS unconfirmed,
+            sum(dead)::bigint AS dead
+        FROM parts
+        GROUP BY connection_id
+    ) p USING (connection_id)
+), woken AS (
     SELECT connection_id, lane
     FROM delivery.lanes
     WHERE kind = $1 AND ready AND oldest_at = '-infinity'
@@ -90,28 +93,32 @@ WITH span AS (
     ) filled
     CROSS JOIN generate_series(0, 7) AS n
     WHERE lanes & (1 << n) <> 0
-    EXCEPT
-    SELECT connection_id, lane FROM known
-), oldest AS (
-    SELECT connection_id, min(at) AS at
-    FROM (
-        SELECT connection_id, oldest_at AS at FROM known
-        UNION ALL
-        SELECT u.connection_id, head.created_at
-        FROM unknown u
-        CROSS JOIN LATERAL (
-            SELECT e.created_at
-            FROM delivery.entries e
-            WHERE e.connection_id = u.connection_id AND e.kind = $1 AND e.lane = u.lane
-            ORDER BY e.seq
-            LIMIT 1
-        ) head
-    ) heads
+        AND NOT EXISTS (
+            SELECT FROM delivery.lanes l
+            WHERE l.connection_id = filled.connection_id AND l.kind = $1 AND l.lane = n AND l.ready
+                AND l.oldest_at > '-infinity'
+        )
+), heads AS (
+    SELECT w.connection_id, min(head.created_at) AS at
+    FROM woken w
+    CROSS JOIN LATERAL (
+        SELECT e.created_at
+        FROM delivery.entries e
+        WHERE e.connection_id = w.connection_id AND e.kind = $1 AND e.lane = w.lane
+        ORDER BY e.seq
+        LIMIT 1
+    ) head
+    GROUP BY w.connection_id
+), known AS (
+    SELECT connection_id, min(oldest_at) AS at
+    FROM delivery.lanes
+    WHERE kind = $1 AND ready AND oldest_at > '-infinity'
     GROUP BY connection_id
 )
-SELECT s.connection_id, s.pending, s.unconfirmed, s.dead, CASE WHEN s.pending > 0 THEN o.at END, now()
+SELECT s.connection_id, s.pending, s.unconfirmed, s.dead, CASE WHEN s.pending > 0 THEN least(k.at, h.at) END
 FROM sums s
-LEFT JOIN oldest o USING (connection_id)
+LEFT JOIN known k USING (connection_id)
+LEFT JOIN heads h USING (connection_id)
 WHERE s.pending <> 0 OR s.dead <> 0
 ORDER BY s.connection_id`
 
@@ -133,7 +140,7 @@ func (s *Store) ViewOf(ctx context.Context, k Kind) (View, error) {
 		if err != nil {
 			return err
 		}
-		v.Connections, err = pgx.CollectRows(rows, scanStats)
+		v.Connections, err = readStats(rows, v.ReadAt)
 		return err
 	})
 	if err != nil {
@@ -156,16 +163,21 @@ func readWorker(ctx context.Context, tx pgx.Tx) (View, error) {
 	return v, nil
 }
 
-func scanStats(row pgx.CollectableRow) (Stats, error) {
+// readStats reads the rows of selectView into one variable: there may be ten thousand.
+func readStats(rows pgx.Rows, readAt time.Time) (all []Stats, err error) {
 	var s Stats
-	var oldest *time.Time
-	var readAt time.Time
-	err := row.Scan(&s.ConnectionID, &s.Pending, &s.UnconfirmedCreations, &s.DeadLast24h, &oldest, &readAt)
-	if oldest != nil {
-		s.OldestPendingAt = oldest.UTC()
-		s.OldestPendingSeconds = max(0, int64(readAt.Sub(*oldest)/time.Second))
-	}
-	return s, err
+	var oldest pgtype.Timestamptz
+	_, err = pgx.ForEachRow(rows, []any{(*string)(&s.ConnectionID), &s.Pending, &s.UnconfirmedCreations,
+		&s.DeadLast24h, &oldest}, func() error {
+		s.OldestPendingAt, s.OldestPendingSeconds = time.Time{}, 0
+		if oldest.Valid {
+			s.OldestPendingAt = oldest.Time.UTC()
+			s.OldestPendingSeconds = max(0, int64(readAt.Sub(oldest.Time)/time.Second))
+		}
+		all = append(all, s)
+		return nil
+	})
+	return all, err
 }
 
 func total(slices []Stats) Stats {
