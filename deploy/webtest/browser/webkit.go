@@ -134,6 +134,9 @@ func (b *webkit) Profile(ctx context.Context) (Profile, error) {
 		return nil, err
 	}
 	f.url += "/session/" + session.SessionID
+	if err := f.call(ctx, http.MethodGet, "/window", nil, &f.first); err != nil {
+		return nil, errors.Join(err, f.Close(ctx))
+	}
 	return f, nil
 }
 
@@ -154,7 +157,8 @@ func (d webdriver) call(ctx context.Context, method, path string, in, out any) e
 // webkitProfile is a session. Its first window stays empty: a session ends with its last window.
 type webkitProfile struct {
 	webdriver
-	end func() // gives the driver back
+	first string // window
+	end   func() // gives the driver back
 }
 
 func (f *webkitProfile) Close(ctx context.Context) error {
@@ -162,7 +166,12 @@ func (f *webkitProfile) Close(ctx context.Context) error {
 	return f.call(ctx, http.MethodDelete, "", nil, nil)
 }
 
+// Open opens a tab from the first window: the one that was used last may be closed.
 func (f *webkitProfile) Open(ctx context.Context, url string) (Page, error) {
+	first := webkitPage{f.webdriver, f.first}
+	if err := first.focus(ctx); err != nil {
+		return nil, err
+	}
 	var window struct {
 		Handle string `json:"handle"`
 	}

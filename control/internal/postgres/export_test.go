@@ -1,0 +1,4 @@
+package postgres
+
+// SelectChanges is the statement of ChangesAfter.
+const SelectChanges = selectChanges
