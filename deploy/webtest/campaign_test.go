@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -84,12 +85,17 @@ type running struct {
 	mu      sync.Mutex
 	said    map[string]int
 	out     map[string]bool // shoppers without a last visit
+	stays   map[string][]stay
 }
+
+// stay is when a shopper opened a page and when the shopper began to leave it.
+type stay struct{ opened, left time.Time }
 
 func campaign(t *testing.T, p plan) *running {
 	t.Helper()
 	c := &running{plan: p, t: t, harness: newHarness(t), counter: newCounter(t), links: link.NewSet(),
-		said: map[string]int{}, out: map[string]bool{}}
+		said: map[string]int{}, out: map[string]bool{},
+		stays: map[string][]stay{}}
 	shop := shared.shop
 	c.key.Store(&shop)
 	t.Cleanup(c.links.Close)
@@ -222,6 +228,7 @@ func (c *running) verdict(begin time.Time) {
 	}
 	c.t.Logf("%s, seed %d: %d visits in %s, %d signals minted, %d lost, %d double", c.plan.browser, c.seed,
 		c.visits, time.Since(begin).Round(time.Second), len(minted), len(v.Lost), len(v.Doubled))
+	c.t.Log(c.arrivals())
 	if len(c.out)*10 > shoppers {
 		c.t.Errorf("%d of %d shoppers had no last visit", len(c.out), shoppers)
 	}
@@ -235,6 +242,41 @@ func (c *running) verdict(begin time.Time) {
 	for _, id := range append(v.Lost, v.Doubled...) {
 		c.t.Errorf("%s: %s", id, c.counter.story(id))
 	}
+}
+
+// arrivals says when the signals reached the edge: while their page was open, when it was left, or by a later
+// visit. One whose answer was lost on the way counts from its first arrival.
+func (c *running) arrivals() string {
+	c.harness.mu.Lock()
+	defer c.harness.mu.Unlock()
+	c.counter.mu.Lock()
+	defer c.counter.mu.Unlock()
+	var open, leaving, later int
+	for name, ids := range c.harness.minted {
+		for _, id := range ids {
+			taken, known := c.counter.taken[id]
+			next := slices.IndexFunc(c.stays[name], func(s stay) bool { return s.opened.After(c.harness.at[id]) })
+			i := next - 1 // the page that minted it
+			switch {
+			case !known || i < 0: // of a shopper whom the verdict leaves out
+			case taken.Before(c.stays[name][i].left):
+				open++
+			case taken.After(c.stays[name][next].opened):
+				later++
+			default:
+				leaving++
+			}
+		}
+	}
+	return fmt.Sprintf("%d signals arrived while their page was open, %d when it was left, %d by a later visit",
+		open, leaving, later)
+}
+
+// stayed notes one page of a shopper.
+func (c *running) stayed(name string, s stay) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stays[name] = append(c.stays[name], s)
 }
 
 // openLink puts a link of a shopper's own before the counter.

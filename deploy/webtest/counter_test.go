@@ -17,6 +17,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // counter stands before the edge and counts what it lets through.
@@ -25,15 +26,17 @@ type counter struct {
 	preflights, sent, header atomic.Int64 // OPTIONS of operation 1; signals in requests; requests by header
 
 	mu    sync.Mutex
-	times map[string]int      // that a signal was sent
-	types map[string]string   // of signals
-	seen  map[string][]string // the answers to requests that carried a signal
+	times map[string]int       // that a signal was sent
+	types map[string]string    // of signals
+	seen  map[string][]string  // the answers to requests that carried a signal
+	taken map[string]time.Time // when the edge took a signal
 }
 
 func newCounter(t testing.TB) *counter {
 	edge, err := url.Parse(shared.edge.URL)
 	check(t, err)
-	c := &counter{times: map[string]int{}, types: map[string]string{}, seen: map[string][]string{}}
+	c := &counter{times: map[string]int{}, types: map[string]string{}, seen: map[string][]string{},
+		taken: map[string]time.Time{}}
 	forward := httputil.NewSingleHostReverseProxy(edge)
 	forward.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
 	forward.ModifyResponse = c.answered
@@ -136,6 +139,9 @@ func (c *counter) answered(res *http.Response) error {
 		said := fmt.Sprint(res.StatusCode)
 		if i < len(results.Results) {
 			said += " " + results.Results[i].Status
+			if _, known := c.taken[s.SignalID]; !known {
+				c.taken[s.SignalID] = time.Now()
+			}
 		}
 		c.seen[s.SignalID] = append(c.seen[s.SignalID], said)
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"storefront.internal/deploy/stack/client"
 )
@@ -26,10 +27,12 @@ type harness struct {
 	mu      sync.Mutex
 	options map[string]map[string]any
 	minted  map[string][]string
+	at      map[string]time.Time // when a signal was minted
 }
 
 func newHarness(t testing.TB) *harness {
-	h := &harness{options: map[string]map[string]any{}, minted: map[string][]string{}}
+	h := &harness{options: map[string]map[string]any{}, minted: map[string][]string{},
+		at: map[string]time.Time{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", h.page)
 	mux.HandleFunc("GET /away", func(w http.ResponseWriter, _ *http.Request) {
@@ -82,6 +85,7 @@ func (h *harness) mint(w http.ResponseWriter, r *http.Request) {
 	for _, id := range ids {
 		if !slices.Contains(h.minted[name], id) {
 			h.minted[name] = append(h.minted[name], id)
+			h.at[id] = time.Now()
 		}
 	}
 }

@@ -59,6 +59,7 @@ func (s *shopper) open(ctx context.Context, key client.Storefront) (browser.Page
 
 // visit is one visit: a recommendation, some acts, a fault in between, and an end.
 func (s *shopper) visit(ctx context.Context) error {
+	page := stay{opened: time.Now()}
 	p, err := s.open(ctx, *s.key.Load())
 	if err != nil {
 		return err
@@ -72,6 +73,8 @@ func (s *shopper) visit(ctx context.Context) error {
 		s.breakLink()
 	}
 	s.act(ctx, do)
+	page.left = time.Now()
+	s.stayed(s.name, page)
 	err = s.leave(ctx, p, do)
 	if s.faults && s.random.IntN(3) > 0 {
 		err = errors.Join(err, s.link.Heal())
@@ -186,6 +189,7 @@ func (s *shopper) lastVisit(ctx context.Context) error {
 	if err := s.link.Heal(); err != nil {
 		return err
 	}
+	s.stayed(s.name, stay{opened: time.Now()})
 	p, err := s.open(ctx, shared.shop)
 	if err != nil {
 		return err
