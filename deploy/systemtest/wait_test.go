@@ -10,8 +10,8 @@ import (
 	"storefront.internal/deploy/stack/poll"
 )
 
-// slowMachine is how much longer than its limit a wait may last. A limit is several times what a machine of its
-// own needs; a shared one has stood still for a minute at a time.
+// slowMachine is how much longer than its limit a wait may last. A limit is several times what a machine of
+// its own needs; a shared one stands still for a minute at a time.
 const slowMachine = 5
 
 // eventually asks until the answer is nil and fails the test when that takes slowMachine times as long as the

@@ -48,7 +48,8 @@ func TestCampaign(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			seed := uint64(number("WEB_SEED", int(time.Now().UnixNano()%1e6)))
 			visits := number("WEB_VISITS_"+strings.ToUpper(name), number("WEB_VISITS", 40))
-			campaign(t, plan{browser: name, visits: visits, seed: seed, at: number("WEB_SHOPPERS", 4), faults: true})
+			campaign(t, plan{browser: name, visits: visits, seed: seed, at: number("WEB_SHOPPERS", 4),
+				faults: true})
 		})
 	}
 }
@@ -178,8 +179,8 @@ func (c *running) breakStores() (stop func()) {
 	return func() { cancel(); all.Wait() }
 }
 
-// replaceKey revokes the key of all pages that are open but last visits; pages that open later have a new one.
-// The first key is not revoked.
+// replaceKey revokes the key of all pages that are open but last visits; pages that open later have a new
+// one. The first key is not revoked.
 func (c *running) replaceKey() {
 	ctx := c.t.Context()
 	keys, err := shared.api.ListKeys(ctx, shared.shop.ConnectionID)
@@ -255,7 +256,8 @@ func (c *running) arrivals() string {
 	for name, ids := range c.harness.minted {
 		for _, id := range ids {
 			taken, known := c.counter.taken[id]
-			next := slices.IndexFunc(c.stays[name], func(s stay) bool { return s.opened.After(c.harness.at[id]) })
+			minted := c.harness.at[id]
+			next := slices.IndexFunc(c.stays[name], func(s stay) bool { return s.opened.After(minted) })
 			i := next - 1 // the page that minted it
 			switch {
 			case !known || i < 0: // of a shopper whom the verdict leaves out
@@ -268,8 +270,8 @@ func (c *running) arrivals() string {
 			}
 		}
 	}
-	return fmt.Sprintf("%d signals arrived while their page was open, %d when it was left, %d by a later visit",
-		open, leaving, later)
+	return fmt.Sprintf("%d signals arrived while their page was open, %d when it was left, %d by a later "+
+		"visit", open, leaving, later)
 }
 
 // stayed notes one page of a shopper.

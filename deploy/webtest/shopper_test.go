@@ -183,8 +183,8 @@ func (s *shopper) leave(ctx context.Context, p browser.Page, do func(string) err
 
 var errWaits = errors.New("signals still wait in the browser")
 
-// lastVisit opens the page once more on a sound way, with a key that is not revoked meanwhile, and waits until
-// nothing waits in the browser. A page whose key is revoked keeps its signals for one with a new key.
+// lastVisit opens the page once more on a sound way, with a key that is not revoked meanwhile, and waits
+// until nothing waits in the browser. A page whose key is revoked keeps its signals for one with a new key.
 func (s *shopper) lastVisit(ctx context.Context) error {
 	if err := s.link.Heal(); err != nil {
 		return err

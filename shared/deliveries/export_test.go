@@ -2,8 +2,11 @@ package deliveries
 
 import "context"
 
-// SelectView is the statement whose plan is tested.
-const SelectView = selectView
+// SelectSums and SelectOldest are the statements of the queue view, whose plans are tested.
+const (
+	SelectSums   = selectSums
+	SelectOldest = selectOldest
+)
 
 // PickByIDs is the part of a replay by ids whose plan is tested.
 const PickByIDs = pickByIDs

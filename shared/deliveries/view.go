@@ -3,6 +3,8 @@ package deliveries
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -46,12 +48,10 @@ type Stats struct {
 	UnconfirmedCreations int64
 }
 
-// selectView adds the deltas that are not folded yet to the counts. The dead letters of the last 24 hours are
-// counted by minute, and one by one in the minute that the window cuts. The oldest entry is that of the lanes'
-// oldest_at; for lanes without one, and for lanes that a delta is about to wake, the first entry is looked up.
-// Waiting entries are not scanned. What is a row for each connection is read once and neither grouped nor
-// summed with the rest, which took half of the time.
-const selectView = `
+// selectSums adds the deltas that are not folded yet to the counts. The dead letters of the last 24 hours are
+// counted by minute, and one by one in the minute that the window cuts. The counts, a row for each connection,
+// are neither grouped nor sorted.
+const selectSums = `
 WITH span AS (
     SELECT now() - interval '24 hours' AS opens,
            date_trunc('minute', now() - interval '24 hours') + interval '1 minute' AS whole
@@ -81,7 +81,16 @@ WITH span AS (
         FROM parts
         GROUP BY connection_id
     ) p USING (connection_id)
-), woken AS (
+)
+SELECT connection_id, pending, unconfirmed, dead
+FROM sums
+WHERE pending <> 0 OR dead <> 0`
+
+// selectOldest returns the oldest waiting entries of connections: that of the lanes' oldest_at; for lanes
+// without one, and for lanes that a delta is about to wake, the first entry is looked up. A connection may
+// have several rows. Waiting entries are not scanned.
+const selectOldest = `
+WITH woken AS (
     SELECT connection_id, lane
     FROM delivery.lanes
     WHERE kind = $1 AND ready AND oldest_at = '-infinity'
@@ -98,29 +107,21 @@ WITH span AS (
             WHERE l.connection_id = filled.connection_id AND l.kind = $1 AND l.lane = n AND l.ready
                 AND l.oldest_at > '-infinity'
         )
-), heads AS (
-    SELECT w.connection_id, min(head.created_at) AS at
-    FROM woken w
-    CROSS JOIN LATERAL (
-        SELECT e.created_at
-        FROM delivery.entries e
-        WHERE e.connection_id = w.connection_id AND e.kind = $1 AND e.lane = w.lane
-        ORDER BY e.seq
-        LIMIT 1
-    ) head
-    GROUP BY w.connection_id
-), known AS (
-    SELECT connection_id, min(oldest_at) AS at
-    FROM delivery.lanes
-    WHERE kind = $1 AND ready AND oldest_at > '-infinity'
-    GROUP BY connection_id
 )
-SELECT s.connection_id, s.pending, s.unconfirmed, s.dead, CASE WHEN s.pending > 0 THEN least(k.at, h.at) END
-FROM sums s
-LEFT JOIN known k USING (connection_id)
-LEFT JOIN heads h USING (connection_id)
-WHERE s.pending <> 0 OR s.dead <> 0
-ORDER BY s.connection_id`
+SELECT connection_id, min(oldest_at)
+FROM delivery.lanes
+WHERE kind = $1 AND ready AND oldest_at > '-infinity'
+GROUP BY connection_id
+UNION ALL
+SELECT w.connection_id, head.created_at
+FROM woken w
+CROSS JOIN LATERAL (
+    SELECT e.created_at
+    FROM delivery.entries e
+    WHERE e.connection_id = w.connection_id AND e.kind = $1 AND e.lane = w.lane
+    ORDER BY e.seq
+    LIMIT 1
+) head`
 
 const selectWorker = `SELECT state, blocked_at, now() FROM delivery.worker`
 
@@ -128,26 +129,59 @@ const selectWorker = `SELECT state, blocked_at, now() FROM delivery.worker`
 func (s *Store) View(ctx context.Context) (View, error) { return s.ViewOf(ctx, Interaction) }
 
 // ViewOf is View for one kind; the relay exports metrics of envelopes too.
-func (s *Store) ViewOf(ctx context.Context, k Kind) (View, error) {
-	var v View
+func (s *Store) ViewOf(ctx context.Context, k Kind) (v View, err error) {
 	snapshot := withOptions{s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}}
-	err := pg.InTx(ctx, snapshot, func(tx pgx.Tx) error {
-		var err error
-		if v, err = readWorker(ctx, tx); err != nil {
-			return err
-		}
-		rows, err := tx.Query(ctx, selectView, int16(k))
-		if err != nil {
-			return err
-		}
-		v.Connections, err = readStats(rows, v.ReadAt)
-		return err
-	})
+	err = pg.InTx(ctx, snapshot, func(tx pgx.Tx) error { return v.read(ctx, tx, k) })
 	if err != nil {
 		return View{}, fmt.Errorf("read the queue of %ss: %w", k, err)
 	}
+	slices.SortFunc(v.Connections, func(a, b Stats) int {
+		return strings.Compare(string(a.ConnectionID), string(b.ConnectionID))
+	})
 	v.Total = total(v.Connections)
 	return v, nil
+}
+
+func (v *View) read(ctx context.Context, tx pgx.Tx, k Kind) (err error) {
+	if *v, err = readWorker(ctx, tx); err != nil {
+		return err
+	}
+	rows, err := tx.Query(ctx, selectSums, int16(k))
+	if err != nil {
+		return err
+	}
+	if v.Connections, err = pgx.CollectRows(rows, scanSums); err != nil {
+		return err
+	}
+	if rows, err = tx.Query(ctx, selectOldest, int16(k)); err != nil {
+		return err
+	}
+	return v.readOldest(rows)
+}
+
+func scanSums(row pgx.CollectableRow) (s Stats, err error) {
+	return s, row.Scan((*string)(&s.ConnectionID), &s.Pending, &s.UnconfirmedCreations, &s.DeadLast24h)
+}
+
+// readOldest adds the rows of selectOldest to the connections with pending deliveries.
+func (v *View) readOldest(rows pgx.Rows) error {
+	pending := make(map[string]*Stats, len(v.Connections))
+	for i := range v.Connections {
+		if s := &v.Connections[i]; s.Pending > 0 {
+			pending[string(s.ConnectionID)] = s
+		}
+	}
+	var connection pgtype.DriverBytes // not copied
+	var at time.Time
+	_, err := pgx.ForEachRow(rows, []any{&connection, &at}, func() error {
+		s := pending[string(connection)]
+		if s != nil && (s.OldestPendingAt.IsZero() || at.Before(s.OldestPendingAt)) {
+			s.OldestPendingAt = at.UTC()
+			s.OldestPendingSeconds = max(0, int64(v.ReadAt.Sub(at)/time.Second))
+		}
+		return nil
+	})
+	return err
 }
 
 func readWorker(ctx context.Context, tx pgx.Tx) (View, error) {
@@ -161,23 +195,6 @@ func readWorker(ctx context.Context, tx pgx.Tx) (View, error) {
 	}
 	v.ReadAt = v.ReadAt.UTC()
 	return v, nil
-}
-
-// readStats reads the rows of selectView into one variable: there may be ten thousand.
-func readStats(rows pgx.Rows, readAt time.Time) (all []Stats, err error) {
-	var s Stats
-	var oldest pgtype.Timestamptz
-	_, err = pgx.ForEachRow(rows, []any{(*string)(&s.ConnectionID), &s.Pending, &s.UnconfirmedCreations,
-		&s.DeadLast24h, &oldest}, func() error {
-		s.OldestPendingAt, s.OldestPendingSeconds = time.Time{}, 0
-		if oldest.Valid {
-			s.OldestPendingAt = oldest.Time.UTC()
-			s.OldestPendingSeconds = max(0, int64(readAt.Sub(oldest.Time)/time.Second))
-		}
-		all = append(all, s)
-		return nil
-	})
-	return all, err
 }
 
 func total(slices []Stats) Stats {
