@@ -49,8 +49,8 @@ type Stats struct {
 }
 
 // selectSums adds the deltas that are not folded yet to the counts. The dead letters of the last 24 hours are
-// counted by minute, and one by one in the minute that the window cuts. The counts, a row for each connection,
-// are neither grouped nor sorted.
+// counted by minute, and one by one in the minute that the window cuts. The counts, a row a connection, are
+// neither grouped nor sorted.
 const selectSums = `
 WITH span AS (
     SELECT now() - interval '24 hours' AS opens,
