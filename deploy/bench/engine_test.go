@@ -12,7 +12,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// engine answers `created` to all interactions and counts them, as cheaply as an engine can.
+// engine answers `created` to all interactions and counts them, as cheaply as an engine can. It recommends what
+// it is told to.
 type engine struct {
 	url             string
 	got, requests   atomic.Int64
@@ -20,6 +21,7 @@ type engine struct {
 	begun, newest   time.Time
 	arrived         func(id []byte) // called for each interaction, unless nil
 	interactionName []byte
+	recommendation  []byte // the answer to each request for one
 }
 
 func newEngine(b *testing.B, token string) *engine {
@@ -31,6 +33,11 @@ func newEngine(b *testing.B, token string) *engine {
 	server := &fasthttp.Server{MaxRequestBodySize: 16 << 20, Handler: func(ctx *fasthttp.RequestCtx) {
 		if !bytes.Equal(ctx.Request.Header.Peek("Authorization"), bearer) {
 			ctx.SetStatusCode(fasthttp.StatusUnauthorized)
+			return
+		}
+		if string(ctx.Path()) == "/v1/recommendations" {
+			ctx.SetContentType("application/json")
+			ctx.SetBody(e.recommendation)
 			return
 		}
 		e.take(ctx)

@@ -100,6 +100,7 @@ type Publisher struct {
 	logger    *slog.Logger
 	turn      *semaphore.Weighted // one of this process publishes at a time
 	published int64               // the version that it published last
+	failed    unpublished
 }
 
 // NewPublisher returns a Publisher.
@@ -116,9 +117,15 @@ func (p *Publisher) Push(ctx context.Context, version int64) (err error) {
 }
 
 // PushRevocation is Push for a key that was revoked. It writes the tombstone before it asks PostgreSQL
-// anything: if PostgreSQL hangs now, an edge that looks the key up again is refused all the same.
-func (p *Publisher) PushRevocation(ctx context.Context, c storekey.Change) (err error) {
-	defer func() { p.metrics.pushed(err) }()
+// anything: if PostgreSQL hangs now, an edge that looks the key up again is refused all the same. The sweep
+// repeats a revocation whose push failed.
+func (p *Publisher) PushRevocation(ctx context.Context, r Revocation, c storekey.Change) (err error) {
+	defer func() {
+		p.metrics.pushed(err)
+		if err != nil {
+			p.failed.add(r)
+		}
+	}()
 	if err := p.cache.PutTombstones(ctx, [][32]byte{c.Digest}); err != nil {
 		return err
 	}
@@ -293,9 +300,14 @@ const keepChanges = 100_000
 
 // Sweep repeats pushes that failed, and repairs a Redis that lost writes.
 func (p *Publisher) Sweep(ctx context.Context) error {
+	failed := p.failed.list()
+	if err := p.revoke(ctx, failed); err != nil {
+		return err
+	}
 	if err := p.Publish(ctx); err != nil {
 		return err
 	}
+	p.failed.forget(len(failed))
 	return p.state.DeleteChanges(ctx, keepChanges)
 }
 

@@ -68,7 +68,8 @@ func (w *world) act(t *rapid.T, p *Publisher) {
 	case 2, 3:
 		if known {
 			w.revoke(k)
-			_ = p.PushRevocation(t.Context(), storekey.Change{Version: k.changed, Digest: k.digest})
+			_ = p.PushRevocation(t.Context(), Revocation{KeyID: id},
+				storekey.Change{Version: k.changed, Digest: k.digest})
 		}
 	case 4:
 		if known {
@@ -180,7 +181,8 @@ func TestATombstoneNeedsNoPostgreSQL(t *testing.T) {
 	k := w.keys["key_0"]
 	w.revoke(k)
 	w.between = func(step string) bool { return step == "changes" }
-	if err := p.PushRevocation(t.Context(), storekey.Change{Version: 2, Digest: k.digest}); err == nil {
+	if err := p.PushRevocation(t.Context(), Revocation{KeyID: "key_0"}, storekey.Change{Version: 2,
+		Digest: k.digest}); err == nil {
 		t.Error("no error")
 	}
 	if w.redis.records[k.digest] != "revoked" || w.redis.version != 1 {
@@ -241,6 +243,39 @@ func TestARestoredPostgresRevokesAgain(t *testing.T) {
 			}
 			w.check(t)
 		}
+	}
+}
+
+// A revocation whose push failed, so that Redis' log lacks it, is repeated after PostgreSQL is restored to a
+// time before it. It is not repeated once it is published: a key is not revoked by an older tombstone.
+func TestARevocationThatWasNotPublishedIsRepeated(t *testing.T) {
+	t.Parallel()
+	for _, failing := range []string{"tombstones", "head", "changes", "append"} {
+		w := newWorld()
+		p := publisher(w)
+		w.issue(true)
+		if err := p.Push(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		before, version, changes := *w.keys["key_0"], w.version, slices.Clone(w.changes)
+		w.revoke(w.keys["key_0"])
+		w.between = func(step string) bool { return step == failing }
+		change := storekey.Change{Version: 2, Digest: before.digest}
+		if err := p.PushRevocation(t.Context(), Revocation{KeyID: "key_0"}, change); err == nil {
+			t.Errorf("%q fails: no error", failing)
+		}
+		*w.keys["key_0"], w.version, w.changes = before, version, changes
+		if err := p.Sweep(t.Context()); failing != "tombstones" && err == nil {
+			t.Errorf("%q fails: the sweep does not", failing)
+		}
+		w.between = func(string) bool { return false }
+		if err := p.Sweep(t.Context()); err != nil || !w.keys["key_0"].revoked {
+			t.Errorf("%q failed: %+v, %v", failing, w.keys["key_0"], err)
+		}
+		if w.redis.version != w.version || len(p.failed.list()) != 0 {
+			t.Errorf("%q failed: version %d of %d, %v", failing, w.redis.version, w.version, p.failed.list())
+		}
+		w.check(t)
 	}
 }
 

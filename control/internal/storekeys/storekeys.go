@@ -110,7 +110,9 @@ func (s *Service) Revoke(ctx context.Context, c ident.ConnectionID, k ident.KeyI
 	if err != nil {
 		return err
 	}
-	s.push(ctx, k, func(ctx context.Context) error { return s.cfg.Publisher.PushRevocation(ctx, change) })
+	s.push(ctx, k, func(ctx context.Context) error {
+		return s.cfg.Publisher.PushRevocation(ctx, Revocation{c, k}, change)
+	})
 	return nil
 }
 
