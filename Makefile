@@ -54,7 +54,7 @@ test-packages:
 	$(TEST) -race -timeout 8m $$(go list work | grep -vE '/deploy/systemtest|/deploy/faults$$|$(NO_RACE)')
 	$(TEST) -timeout 5m $$(go list work | grep -E '$(NO_RACE)')
 test-system:
-	$(TEST) -parallel 16 -timeout 20m storefront.internal/deploy/systemtest/...
+	$(TEST) -parallel 8 -timeout 20m storefront.internal/deploy/systemtest/...
 	FAULTS_BIN=$(CURDIR)/bin $(TEST) -timeout 9m storefront.internal/deploy/faults
 
 # The tests in browsers start stores of their own. WEB_SCREENSHOTS=folder keeps what they saw.

@@ -16,12 +16,8 @@ func SkipBacklog(ctx context.Context, brokers, group string) error {
 	defer transport.CloseIdleConnections()
 	client := &kafka.Client{Addr: kafka.TCP(strings.Split(brokers, ",")...), Timeout: 10 * time.Second,
 		Transport: transport}
-	ends, err := endsOf(ctx, client)
-	if err != nil || len(ends) == 0 {
-		return err
-	}
-	for { // a fresh broker's coordinator needs a moment
-		err := commit(ctx, client, group, ends)
+	for { // a fresh broker's coordinator needs a moment, and a busy machine's broker several
+		err := skipBacklog(ctx, client, group)
 		if err == nil {
 			return nil
 		}
@@ -31,6 +27,14 @@ func SkipBacklog(ctx context.Context, brokers, group string) error {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
+}
+
+func skipBacklog(ctx context.Context, client *kafka.Client, group string) error {
+	ends, err := endsOf(ctx, client)
+	if err != nil || len(ends) == 0 {
+		return err
+	}
+	return commit(ctx, client, group, ends)
 }
 
 // endsOf is the end offset of each partition of the storefront topics.
