@@ -259,6 +259,18 @@ func (b *bundle) redisVersion() int64 {
 	return got
 }
 
+// awaitPublished waits until Redis has all changes of keys. On a busy machine a push takes longer than an
+// answer waits for it, and the sweep repeats it.
+func (b *bundle) awaitPublished() {
+	b.t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for ; b.redisVersion() != b.version(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			b.t.Fatalf("Redis has version %d of %d", b.redisVersion(), b.version())
+		}
+	}
+}
+
 func (b *bundle) version() (v int64) {
 	b.t.Helper()
 	b.scan(&v, `SELECT version FROM control.key_version`)

@@ -19,6 +19,7 @@ func TestKeyLifeCycle(t *testing.T) {
 	other, _ := b.connect("store-2")
 	before := b.version()
 	first, second := b.issue(con), b.issue(con)
+	b.awaitPublished()
 	if !storekey.WellFormed([]byte(first.Secret)) || first.Secret == second.Secret ||
 		len(first.Scopes) != 3 || first.RevokedAt != nil {
 		t.Fatalf("issued %+v, %+v", first, second)
@@ -39,6 +40,7 @@ func TestKeyLifeCycle(t *testing.T) {
 		if a := b.call("DELETE", path, backendToken, ""); a.status != 204 || a.body != "" {
 			t.Errorf("revoke: %d %s", a.status, a.body)
 		}
+		b.awaitPublished()
 		if b.record(first.Secret) != "revoked" || b.version() != before+3 || b.redisVersion() != before+3 {
 			t.Errorf("after the revocation Redis holds %q, versions %d, %d", b.record(first.Secret),
 				b.version(), b.redisVersion())
