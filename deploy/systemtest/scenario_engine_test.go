@@ -74,8 +74,14 @@ func TestEngineRefusesToken(t *testing.T) {
 			again.Worker.BlockedAt)
 	}
 	x.engine.SetToken("engine-secret-2")
-	eventually(t, 20*time.Second, "resume",
-		func() error { return x.api.ResumeDelivery(context.Background()) })
+	// The answer to the refused probe may come after a resume and block again: it is resumed until it runs.
+	eventually(t, 20*time.Second, "resume", func() error {
+		q, _, err := x.queue(s)
+		if err != nil || q.Worker.State == "running" {
+			return err
+		}
+		return errors.Join(errors.New("blocked"), x.api.ResumeDelivery(context.Background()))
+	})
 	x.awaitDelivered(t, s, ids, 40*time.Second)
 	x.awaitDrained(t, s)
 }
