@@ -12,8 +12,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// engine answers `created` to all interactions and counts them, as cheaply as an engine can. It recommends what
-// it is told to.
+// engine answers `created` to all interactions and counts them, as cheaply as an engine can. It recommends
+// what it is told to.
 type engine struct {
 	url             string
 	got, requests   atomic.Int64

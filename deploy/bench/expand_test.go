@@ -18,8 +18,8 @@ const (
 	shelfConns = 64
 )
 
-// BenchmarkExpandedItems compares recommendations with `expand: ["item"]`, whose items are in the memory of the
-// edge, and without; they take turns at a fixed rate.
+// BenchmarkExpandedItems compares recommendations with `expand: ["item"]`, whose items are in the memory of
+// the edge, and without; they take turns at a fixed rate.
 func BenchmarkExpandedItems(b *testing.B) {
 	s := newDeployment(b)
 	engine := newEngine(b, s.Settings.EngineToken)

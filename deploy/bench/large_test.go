@@ -3,9 +3,7 @@ package bench
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"storefront.internal/deploy/bench/limit"
+	"storefront.internal/deploy/stack/client"
 )
 
 const (
@@ -109,18 +108,13 @@ func (s *deployment) sinkTwice(b *testing.B, edge node) (alone, asked float64) {
 
 // view reads the queue view, which must list all connections, and returns how long the last byte took.
 func (s *deployment) view(b *testing.B) time.Duration {
-	req, err := http.NewRequest(http.MethodGet, s.control.URL+"/internal/v1/brain-interactions/queue",
-		http.NoBody)
-	check(b, err)
-	req.Header.Set("Authorization", "Bearer "+s.Settings.BackendToken)
 	begun := time.Now()
-	res, err := http.DefaultClient.Do(req)
-	check(b, err)
-	text, err := io.ReadAll(res.Body)
+	r := client.Do(context.Background(), nil, client.Request{Method: http.MethodGet,
+		URL: s.api.BaseURL + "/internal/v1/brain-interactions/queue", Token: s.api.BackendToken})
 	took := time.Since(begun)
-	check(b, errors.Join(err, res.Body.Close()))
-	if n := bytes.Count(text, []byte(`"connection_id"`)); res.StatusCode != http.StatusOK || n < over {
-		b.Errorf("%d, %d connections", res.StatusCode, n)
+	check(b, r.Err)
+	if n := bytes.Count(r.Body, []byte(`"connection_id"`)); r.Status != http.StatusOK || n < over {
+		b.Errorf("%d, %d connections", r.Status, n)
 	}
 	return took
 }

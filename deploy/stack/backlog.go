@@ -3,11 +3,12 @@ package stack
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/segmentio/kafka-go"
+
+	"storefront.internal/deploy/stack/poll"
 )
 
 // SkipBacklog lets a new consumer group begin after what other deployments on this broker left in the topics.
@@ -16,17 +17,9 @@ func SkipBacklog(ctx context.Context, brokers, group string) error {
 	defer transport.CloseIdleConnections()
 	client := &kafka.Client{Addr: kafka.TCP(strings.Split(brokers, ",")...), Timeout: 10 * time.Second,
 		Transport: transport}
-	for { // a fresh broker's coordinator needs a moment, and a busy machine's broker several
-		err := skipBacklog(ctx, client, group)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("commit the group's offsets: %w", err)
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
+	// A fresh broker's coordinator needs a moment, and a busy machine's broker several.
+	return poll.Until(ctx, "commit the group's offsets",
+		func() error { return skipBacklog(ctx, client, group) })
 }
 
 func skipBacklog(ctx context.Context, client *kafka.Client, group string) error {

@@ -1,10 +1,10 @@
 package deliveries
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -136,7 +136,7 @@ func (s *Store) ViewOf(ctx context.Context, k Kind) (v View, err error) {
 		return View{}, fmt.Errorf("read the queue of %ss: %w", k, err)
 	}
 	slices.SortFunc(v.Connections, func(a, b Stats) int {
-		return strings.Compare(string(a.ConnectionID), string(b.ConnectionID))
+		return cmp.Compare(a.ConnectionID, b.ConnectionID)
 	})
 	v.Total = total(v.Connections)
 	return v, nil

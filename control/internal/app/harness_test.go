@@ -263,12 +263,7 @@ func (b *bundle) redisVersion() int64 {
 // answer waits for it, and the sweep repeats it.
 func (b *bundle) awaitPublished() {
 	b.t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for ; b.redisVersion() != b.version(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			b.t.Fatalf("Redis has version %d of %d", b.redisVersion(), b.version())
-		}
-	}
+	b.eventually("Redis has all changes of keys", func() bool { return b.redisVersion() == b.version() })
 }
 
 func (b *bundle) version() (v int64) {

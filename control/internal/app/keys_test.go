@@ -121,7 +121,7 @@ func TestTwoControlsIssueAndRevokeAtOnce(t *testing.T) {
 	if keys != 2*each || revoked != keys || changes != keys || len(b.list(con)) != 0 {
 		t.Errorf("%d keys, %d revoked, %d versions", keys, revoked, changes)
 	}
-	b.eventually("Redis has the newest version", func() bool { return b.redisVersion() == b.version() })
+	b.awaitPublished()
 }
 
 func TestSwappedSecretsDoNotOpen(t *testing.T) {

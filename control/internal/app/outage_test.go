@@ -80,7 +80,7 @@ func TestRedisAwayDuringRevocation(t *testing.T) {
 	b := startBundle(t, superURL, p.listener.Addr().String(), prefix)
 	con, _ := b.connect("store-1")
 	k, kept := b.issue(con), b.issue(con)
-	b.eventually("Redis has both keys", func() bool { return b.redisVersion() == b.version() })
+	b.awaitPublished()
 	published := b.redisVersion()
 
 	p.set(true)
@@ -99,7 +99,7 @@ func TestRedisAwayDuringRevocation(t *testing.T) {
 	}
 
 	p.set(false)
-	b.eventually("the sweep has pushed everything", func() bool { return b.redisVersion() == b.version() })
+	b.awaitPublished()
 	if b.record(k.Secret) != "revoked" || !strings.Contains(b.record(fresh.Secret), fresh.ID) ||
 		!strings.Contains(b.record(kept.Secret), kept.ID) {
 		t.Errorf("Redis holds %q, %q, %q", b.record(k.Secret), b.record(fresh.Secret), b.record(kept.Secret))
@@ -126,7 +126,7 @@ func TestRedisForgetsEverything(t *testing.T) {
 	if err := b.redis.MSet(t.Context(), old...).Err(); err != nil {
 		t.Fatal(err)
 	}
-	b.eventually("the version is published again", func() bool { return b.redisVersion() == b.version() })
+	b.awaitPublished()
 	if b.record(revoked.Secret) != "revoked" {
 		t.Errorf("the version is trusted again while Redis holds %q", b.record(revoked.Secret))
 	}
@@ -136,8 +136,7 @@ func TestRedisForgetsEverything(t *testing.T) {
 	if err := b.redis.Del(t.Context(), storekey.VersionName(b.cfg.RedisPrefix)).Err(); err != nil {
 		t.Fatal(err)
 	}
-	b.eventually("a missing version is published again",
-		func() bool { return b.redisVersion() == b.version() })
+	b.awaitPublished()
 }
 
 func TestPostgresAway(t *testing.T) {

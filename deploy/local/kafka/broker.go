@@ -88,8 +88,8 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	return b, nil
 }
 
-// startTimeout is how long a start may take. A broker of its own is up within seconds; on a busy machine one took
-// more than 90. The brokers of a cluster wait for each other and elect a leader.
+// startTimeout is how long a start may take. A broker of its own is up within seconds; on a busy machine one
+// took more than 90. The brokers of a cluster wait for each other and elect a leader.
 func (c Config) startTimeout() time.Duration {
 	return time.Duration(1+len(c.Voters)) * 4 * time.Minute
 }
